@@ -1,0 +1,7 @@
+//! The daemon as a library, so that its binary stays one line and tests can name its types.
+
+pub mod process;
+pub mod provider;
+pub mod session;
+pub mod store;
+pub mod toolbox;

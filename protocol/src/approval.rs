@@ -1,0 +1,153 @@
+//! Approvals and trust: questions to people, their answers, and how far an answer reaches.
+
+use crate::id::{ApprovalId, CallId, SessionId};
+#[cfg(any(feature = "server", feature = "client"))]
+use jsonrpsee::proc_macros::rpc;
+#[cfg(feature = "server")]
+use jsonrpsee::types::ErrorObjectOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A question that waits, as `approval/list` and a session show it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The question.
+    pub approval: ApprovalId,
+    /// Whose.
+    pub session: SessionId,
+    /// The call that waits.
+    pub call: CallId,
+    /// The tool's real name.
+    pub tool: String,
+    /// Exactly what would run.
+    pub arguments: Value,
+    /// Which rule asks.
+    pub why: String,
+    /// Since when, in milliseconds since the Unix epoch.
+    pub asked_at: u64,
+}
+
+/// Yes or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Run it.
+    Allow,
+    /// Don't.
+    Deny,
+}
+
+/// How far an answer reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// This call.
+    #[default]
+    Call,
+    /// Every call of the program that made this one; for a call of no program the same as `call`.
+    Program,
+    /// The rest of the session.
+    Session,
+    /// For good: written to the workspace's `permissions.json`.
+    Always,
+}
+
+/// `approval/answer`'s result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AnswerResult {
+    /// The number of the event that records the answer.
+    pub seq: u64,
+}
+
+/// A directory's own files and whether they count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trust {
+    /// The directory.
+    pub cwd: String,
+    /// `trusted`, `refused`, `undecided`, or `changed` since it was trusted.
+    pub state: TrustState,
+    /// The files that would count, relative to `cwd`, sorted.
+    pub files: Vec<TrustFile>,
+    /// When it was decided, in milliseconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<u64>,
+}
+
+/// One file that counts only in a trusted directory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrustFile {
+    /// Relative to the directory.
+    pub path: String,
+    /// Whether it is new or differs from what was trusted.
+    pub changed: bool,
+}
+
+/// Where a directory stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrustState {
+    /// There is nothing to trust.
+    Nothing,
+    /// Nobody has answered yet: the files do not count.
+    Undecided,
+    /// The files count.
+    Trusted,
+    /// The files do not count, and nobody is asked until they change.
+    Refused,
+    /// The files differ from those that were decided on: they do not count until somebody answers.
+    Changed,
+}
+
+/// Questions to people.
+#[cfg(any(feature = "server", feature = "client"))]
+#[cfg_attr(
+    all(feature = "server", feature = "client"),
+    rpc(server, client, namespace = "approval", namespace_separator = "/")
+)]
+#[cfg_attr(
+    all(feature = "server", not(feature = "client")),
+    rpc(server, namespace = "approval", namespace_separator = "/")
+)]
+#[cfg_attr(
+    all(feature = "client", not(feature = "server")),
+    rpc(client, namespace = "approval", namespace_separator = "/")
+)]
+pub trait ApprovalRpc {
+    /// The questions that wait, of one session or of all.
+    #[method(name = "list", param_kind = map)]
+    async fn list(&self, session: Option<SessionId>) -> Result<Vec<Approval>, ErrorObjectOwned>;
+
+    /// Answers one. The first answer wins; a later one is -32004 and says who answered.
+    #[method(name = "answer", param_kind = map, with_extensions)]
+    async fn answer(
+        &self,
+        approval: ApprovalId,
+        answer: Answer,
+        scope: Option<Scope>,
+        reason: Option<String>,
+    ) -> Result<AnswerResult, ErrorObjectOwned>;
+}
+
+/// Whether a directory's own `.agents/` counts.
+#[cfg(any(feature = "server", feature = "client"))]
+#[cfg_attr(
+    all(feature = "server", feature = "client"),
+    rpc(server, client, namespace = "trust", namespace_separator = "/")
+)]
+#[cfg_attr(
+    all(feature = "server", not(feature = "client")),
+    rpc(server, namespace = "trust", namespace_separator = "/")
+)]
+#[cfg_attr(
+    all(feature = "client", not(feature = "server")),
+    rpc(client, namespace = "trust", namespace_separator = "/")
+)]
+pub trait TrustRpc {
+    /// Directories that were decided on or that wait; with `cwd` only that one.
+    #[method(name = "list", param_kind = map)]
+    async fn trust_list(&self, cwd: Option<String>) -> Result<Vec<Trust>, ErrorObjectOwned>;
+
+    /// Decides for the files as they are now.
+    #[method(name = "answer", param_kind = map)]
+    async fn trust_answer(&self, cwd: String, allow: bool) -> Result<Trust, ErrorObjectOwned>;
+}

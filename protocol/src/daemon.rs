@@ -1,0 +1,146 @@
+//! The daemon itself: the handshake, its health, its end, and a view over all sessions.
+
+use crate::id::SessionId;
+use crate::session::{Empty, Session};
+#[cfg(any(feature = "server", feature = "client"))]
+use jsonrpsee::proc_macros::rpc;
+#[cfg(feature = "server")]
+use jsonrpsee::types::ErrorObjectOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Who speaks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientInfo {
+    /// `dwell`, `zed`, ...
+    pub name: String,
+    /// Its release.
+    #[serde(default)]
+    pub version: String,
+}
+
+/// `initialize`'s result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InitializeResult {
+    /// The protocol that the daemon speaks.
+    pub protocol: u32,
+    /// The daemon.
+    pub daemon: DaemonInfo,
+    /// What this build can do beyond the methods of its protocol.
+    pub capabilities: Value,
+}
+
+/// The daemon's process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DaemonInfo {
+    /// `dwelld`.
+    pub name: String,
+    /// Its release.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// In milliseconds since the Unix epoch.
+    pub started_at: u64,
+}
+
+/// `daemon/status`'s result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DaemonStatus {
+    /// The daemon.
+    pub daemon: DaemonInfo,
+    /// The protocol it speaks.
+    pub protocol: u32,
+    /// The live socket.
+    pub socket: String,
+    /// The store.
+    pub store: String,
+    /// Sessions in memory.
+    pub loaded: u32,
+    /// Of those, with a turn that runs or waits.
+    pub running: u32,
+    /// Sessions in the store.
+    pub sessions: u64,
+    /// Connections.
+    pub clients: u32,
+    /// Resident memory in bytes.
+    pub memory: u64,
+}
+
+/// A change that `daemon/watch` tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Change {
+    /// A session appeared or changed; all of it as it is now.
+    Session {
+        /// The session.
+        session: Box<Session>,
+    },
+    /// A session was deleted.
+    Deleted {
+        /// Which.
+        session: SessionId,
+    },
+    /// Something of a newer release.
+    #[serde(other)]
+    Unknown,
+}
+
+/// An unsequenced notification, `session/trouble`: the store failed, so it cannot be an event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// The session it concerns.
+    pub session: SessionId,
+    /// What failed and what to do.
+    pub message: String,
+}
+
+/// The daemon.
+#[cfg(any(feature = "server", feature = "client"))]
+#[cfg_attr(
+    all(feature = "server", feature = "client"),
+    rpc(server, client, namespace = "daemon", namespace_separator = "/")
+)]
+#[cfg_attr(
+    all(feature = "server", not(feature = "client")),
+    rpc(server, namespace = "daemon", namespace_separator = "/")
+)]
+#[cfg_attr(
+    all(feature = "client", not(feature = "server")),
+    rpc(client, namespace = "daemon", namespace_separator = "/")
+)]
+pub trait DaemonRpc {
+    /// Its health.
+    #[method(name = "status", param_kind = map)]
+    async fn status(&self) -> Result<DaemonStatus, ErrorObjectOwned>;
+
+    /// Reads the configuration anew.
+    #[method(name = "reload", param_kind = map)]
+    async fn reload(&self) -> Result<Empty, ErrorObjectOwned>;
+
+    /// Stops: no new turns, a grace period for running ones, then cancel. Answers before it stops.
+    #[method(name = "shutdown", param_kind = map)]
+    async fn shutdown(&self, grace_ms: Option<u64>) -> Result<Empty, ErrorObjectOwned>;
+
+    /// Sessions as they appear, change and go.
+    #[subscription(name = "watch" => "change", unsubscribe = "unwatch", item = Change, param_kind = map)]
+    async fn watch(&self) -> jsonrpsee::core::SubscriptionResult;
+}
+
+/// `initialize` stands outside any resource, so its name has no slash.
+#[cfg(feature = "server")]
+pub mod handshake {
+    //! The handshake's trait for the server; a client calls it by its name.
+    use super::{ClientInfo, InitializeResult};
+
+    /// The handshake.
+    #[jsonrpsee::proc_macros::rpc(server)]
+    pub trait HandshakeRpc {
+        /// Offered, not forced. A version mismatch is -32013 and names both versions.
+        #[method(name = "initialize", param_kind = map, with_extensions)]
+        async fn initialize(
+            &self,
+            protocol: Option<u32>,
+            client: Option<ClientInfo>,
+        ) -> Result<InitializeResult, jsonrpsee::types::ErrorObjectOwned>;
+    }
+}

@@ -1,0 +1,1 @@
+//! Framing of JSON-RPC messages on a byte stream, sans IO.

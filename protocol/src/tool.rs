@@ -1,0 +1,204 @@
+//! Tools as they are shown to models and people, and running one by hand.
+
+use crate::id::{CallId, SessionId};
+use crate::session::Empty;
+#[cfg(any(feature = "server", feature = "client"))]
+use jsonrpsee::proc_macros::rpc;
+#[cfg(feature = "server")]
+use jsonrpsee::types::ErrorObjectOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A tool in the function shape of the OpenAI API: `{type: "function", function: {...}}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Definition {
+    /// Always `function`.
+    #[serde(rename = "type")]
+    pub kind: FunctionTag,
+    /// The function.
+    pub function: Function,
+}
+
+/// The one value of `Definition::kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FunctionTag {
+    /// `function`.
+    Function,
+}
+
+/// What a model reads of a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Function {
+    /// Its name; aliases are not sent.
+    pub name: String,
+    /// When to call it.
+    pub description: String,
+    /// JSON Schema: `{type: "object", properties, required}`.
+    pub parameters: Value,
+}
+
+/// A tool as `tool/list` shows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolInfo {
+    /// As models see it.
+    #[serde(flatten)]
+    pub definition: Definition,
+    /// Names that resolve to it.
+    pub aliases: Vec<String>,
+    /// Where it comes from: `builtin`, `script`, `plugin NAME`, `mcp NAME`, `client`.
+    pub source: String,
+    /// What the permissions say of a call without looking at its arguments: `allow`, `ask` or `deny`.
+    pub approval: Policy,
+}
+
+/// What a permission says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// Runs at once.
+    Allow,
+    /// Waits for a person.
+    Ask,
+    /// Never runs.
+    Deny,
+}
+
+/// `tool/list`'s result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolList {
+    /// What the model is shown, in order.
+    pub tools: Vec<ToolInfo>,
+    /// Tools that another of the same name hides.
+    #[serde(default)]
+    pub shadowed: Vec<Value>,
+    /// Sources that could not be read, with the reason.
+    #[serde(default)]
+    pub problems: Vec<String>,
+    /// Hooks by point and tool (`*` is every tool), in the order they run.
+    #[serde(default)]
+    pub hooks: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+}
+
+/// A named toolbox of a workspace, as `toolbox/list` shows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolboxInfo {
+    /// Its name.
+    pub name: String,
+    /// The directory it belongs to.
+    pub cwd: String,
+    /// Its sources.
+    pub sources: Vec<SourceInfo>,
+}
+
+/// Where tools come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SourceInfo {
+    /// `builtin`, `script`, ...
+    pub name: String,
+    /// Its tools' names.
+    pub tools: Vec<String>,
+    /// `ready`, `starting` or `failed`.
+    pub health: String,
+    /// What failed and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+/// A tool that a client offers; it runs in the client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProvidedTool {
+    /// The name the model calls.
+    pub name: String,
+    /// When to call it.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema properties: parameter name to schema.
+    #[serde(default)]
+    pub params: Map<String, Value>,
+    /// Names of required parameters.
+    #[serde(default)]
+    pub required: Vec<String>,
+    /// Other names that resolve to it.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+}
+
+/// Tools.
+#[cfg(any(feature = "server", feature = "client"))]
+#[cfg_attr(
+    all(feature = "server", feature = "client"),
+    rpc(server, client, namespace = "tool", namespace_separator = "/")
+)]
+#[cfg_attr(
+    all(feature = "server", not(feature = "client")),
+    rpc(server, namespace = "tool", namespace_separator = "/")
+)]
+#[cfg_attr(
+    all(feature = "client", not(feature = "server")),
+    rpc(client, namespace = "tool", namespace_separator = "/")
+)]
+pub trait ToolRpc {
+    /// What the model is shown, with source and approval.
+    #[method(name = "list", param_kind = map)]
+    async fn list(
+        &self,
+        session: SessionId,
+        toolbox: Option<Value>,
+    ) -> Result<ToolList, ErrorObjectOwned>;
+
+    /// Runs a tool as a model's call would: same checks, hooks, approval and result. A failing tool is a result.
+    #[method(name = "run", param_kind = map, with_extensions)]
+    async fn run(
+        &self,
+        session: SessionId,
+        name: String,
+        arguments: Option<Value>,
+        toolbox: Option<Value>,
+    ) -> Result<Map<String, Value>, ErrorObjectOwned>;
+
+    /// Offers tools that run in the calling client; they go with its connection.
+    #[method(name = "provide", param_kind = map, with_extensions)]
+    async fn provide(
+        &self,
+        session: SessionId,
+        tools: Vec<ProvidedTool>,
+    ) -> Result<Empty, ErrorObjectOwned>;
+
+    /// Answers a `tool_asked`.
+    #[method(name = "answer", param_kind = map, with_extensions)]
+    async fn answer_tool(
+        &self,
+        call: CallId,
+        result: Map<String, Value>,
+    ) -> Result<Empty, ErrorObjectOwned>;
+}
+
+/// The daemon's toolboxes.
+#[cfg(any(feature = "server", feature = "client"))]
+#[cfg_attr(
+    all(feature = "server", feature = "client"),
+    rpc(server, client, namespace = "toolbox", namespace_separator = "/")
+)]
+#[cfg_attr(
+    all(feature = "server", not(feature = "client")),
+    rpc(server, namespace = "toolbox", namespace_separator = "/")
+)]
+#[cfg_attr(
+    all(feature = "client", not(feature = "server")),
+    rpc(client, namespace = "toolbox", namespace_separator = "/")
+)]
+pub trait ToolboxRpc {
+    /// Named toolboxes with sources, tools and health.
+    #[method(name = "list", param_kind = map)]
+    async fn toolbox_list(&self, cwd: Option<String>)
+    -> Result<Vec<ToolboxInfo>, ErrorObjectOwned>;
+
+    /// Reads the sources anew.
+    #[method(name = "reload", param_kind = map)]
+    async fn toolbox_reload(
+        &self,
+        cwd: Option<String>,
+    ) -> Result<Vec<ToolboxInfo>, ErrorObjectOwned>;
+}

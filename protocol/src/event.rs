@@ -51,6 +51,14 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<String>,
     },
+    /// The model is asked: what it says, thinks and does from here on belongs to this message. Words of people before
+    /// this event are what it sees.
+    RoundStarted {
+        /// Which round trip of the turn; a retry keeps the number.
+        round: u32,
+        /// The message that `saying`, `said` and `doing` of this round trip name.
+        message: MessageId,
+    },
     /// A piece of the model's reply.
     Saying {
         /// The message it belongs to.

@@ -206,7 +206,13 @@ impl Providers {
         let config = &self.inner.config;
         let set = |name: &str| lookup(&config.env, name);
         set("DWELL_PROVIDER")
-            .or_else(|| config.settings.default.clone().filter(|name| !name.is_empty()))
+            .or_else(|| {
+                config
+                    .settings
+                    .default
+                    .clone()
+                    .filter(|name| !name.is_empty())
+            })
             .or_else(|| super::openai::is_set_up(config).then(|| "openai".to_owned()))
     }
 

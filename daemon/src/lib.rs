@@ -5,3 +5,4 @@ pub mod provider;
 pub mod session;
 pub mod store;
 pub mod toolbox;
+pub mod workspace;

@@ -2,14 +2,24 @@
 //! Must never know sessions, providers or the store: what it needs of them comes through `CallPort`.
 
 pub mod builtin;
+pub mod gate;
+pub mod hook;
 pub mod permission;
+pub mod result;
+pub mod schema;
 pub mod tool;
 
+use hook::{Hook, Hooks};
+use permission::Permissions;
 use protocol::approval::Answer;
 use protocol::id::CallId;
-use serde_json::{Map, Value};
+use protocol::tool::{Definition, ToolInfo, ToolList};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use tool::Tool;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -53,4 +63,122 @@ pub struct Question<'a> {
 pub struct Verdict {
     pub answer: Answer,
     pub reason: Option<String>,
+}
+
+/// Tools by name, in the order added.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    tools: Vec<Arc<Tool>>,
+    aliases: BTreeMap<String, String>,
+    hooks: Hooks,
+    shadowed: Vec<Value>,
+    problems: Vec<String>,
+}
+
+impl Toolbox {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool, in the place of one of the same name, whose aliases go. One that cannot work is left out and
+    /// becomes a problem in `list`.
+    pub fn add(&mut self, tool: Tool) {
+        if let Err(problem) = self.try_add(tool) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// As `add`, with the reason when the tool is left out.
+    pub fn try_add(&mut self, tool: Tool) -> Result<(), String> {
+        tool.check()?;
+        let name = tool.name().to_owned();
+        self.aliases.retain(|_, real| *real != name);
+        for alias in tool.aliases() {
+            self.aliases.insert(alias.clone(), name.clone());
+        }
+        let tool = Arc::new(tool);
+        match self.tools.iter_mut().find(|known| known.name() == name) {
+            Some(known) => {
+                self.shadowed
+                    .push(json!({"name": name, "source": known.origin(), "by": tool.origin()}));
+                *known = tool;
+            }
+            None => self.tools.push(tool),
+        }
+        Ok(())
+    }
+
+    /// A hook before the handler of `tool` (its real name), or of every tool. An error stops the call.
+    pub fn before(&mut self, tool: Option<&str>, hook: impl Into<Hook>) {
+        self.hooks.before.add(tool, hook.into());
+    }
+
+    /// A hook after the handler of `tool` (its real name), or of every tool. An error fails the call.
+    pub fn after(&mut self, tool: Option<&str>, hook: impl Into<Hook>) {
+        self.hooks.after.add(tool, hook.into());
+    }
+
+    /// Something about a source that people should see in `list`.
+    pub fn problem(&mut self, text: impl Into<String>) {
+        self.problems.push(text.into());
+    }
+
+    /// What models are shown, in order.
+    pub fn definitions(&self) -> Vec<Definition> {
+        self.tools.iter().map(|tool| tool.definition()).collect()
+    }
+
+    pub fn tools(&self) -> &[Arc<Tool>] {
+        &self.tools
+    }
+
+    /// Alias to real name.
+    pub fn aliases(&self) -> &BTreeMap<String, String> {
+        &self.aliases
+    }
+
+    /// Hooks' names by point (`before`, `after`) and tool (`*` is every tool), in order.
+    pub fn hooks(&self) -> BTreeMap<String, BTreeMap<String, Vec<String>>> {
+        self.hooks.names()
+    }
+
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// The tool of that name, following aliases; a real name wins over an alias.
+    pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
+        let by_name = |name: &str| self.tools.iter().find(|tool| tool.name() == name);
+        by_name(name).or_else(|| by_name(self.aliases.get(name)?))
+    }
+
+    /// As `get`, but an unknown name gives a stand-in, named `NAME?`, that does nothing.
+    pub fn tool_for(&self, name: &str) -> Arc<Tool> {
+        self.get(name)
+            .cloned()
+            .unwrap_or_else(|| Arc::new(Tool::new(&format!("{name}?"), "unknown tool")))
+    }
+
+    /// All that people may see of it.
+    pub fn list(&self, permissions: &Permissions) -> ToolList {
+        let info = |tool: &Arc<Tool>| ToolInfo {
+            definition: tool.definition(),
+            aliases: self.aliases_of(tool.name()),
+            source: tool.origin().to_owned(),
+            approval: permissions.shown(tool),
+        };
+        let mut problems = self.problems.clone();
+        problems.extend(permissions.problems().iter().cloned());
+        ToolList {
+            tools: self.tools.iter().map(info).collect(),
+            shadowed: self.shadowed.clone(),
+            problems,
+            hooks: self.hooks(),
+        }
+    }
+
+    fn aliases_of(&self, name: &str) -> Vec<String> {
+        let of = |(alias, real): (&String, &String)| (real == name).then(|| alias.clone());
+        self.aliases.iter().filter_map(of).collect()
+    }
 }

@@ -1,9 +1,14 @@
-//! A tool: what models read of it, and the handler that only the gate may call.
+//! A tool: what models read of it, what permissions need to know of it, and the handler that only the gate may call.
+//! Must never run anything itself.
 
+use super::gate::{Pass, Sealed};
+use super::schema::Schema;
 use super::{BoxFuture, CallPort};
 use protocol::id::{CallId, SessionId};
-use serde_json::{Map, Value};
+use protocol::tool::{Definition, Function, FunctionTag};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +21,17 @@ pub trait Handler: Send + Sync {
     fn run<'a>(&'a self, call: Call, arguments: Map<String, Value>) -> BoxFuture<'a, Outcome>;
 }
 
-/// What a handler gets beside its arguments.
+impl<F, Fut> Handler for F
+where
+    F: Fn(Call, Map<String, Value>) -> Fut + Send + Sync,
+    Fut: Future<Output = Outcome> + Send + 'static,
+{
+    fn run<'a>(&'a self, call: Call, arguments: Map<String, Value>) -> BoxFuture<'a, Outcome> {
+        Box::pin(self(call, arguments))
+    }
+}
+
+/// What a handler gets beside its arguments; only the gate can make one.
 #[derive(Clone)]
 pub struct Call {
     pub session: SessionId,
@@ -29,4 +44,219 @@ pub struct Call {
     /// Where output beyond the cap is kept whole, for the model to `read`.
     pub spill_dir: PathBuf,
     pub port: Arc<dyn CallPort>,
+    pub(super) pass: Pass,
+}
+
+/// What a tool does to the world, for the default permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing outside the session.
+    Nothing,
+    /// Reads files.
+    Read,
+    /// Changes files.
+    Write,
+    /// Runs programs.
+    Execute,
+    /// Talks to other hosts.
+    Network,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// Decides a call's access by its arguments.
+pub type AccessOf = fn(&Map<String, Value>) -> Access;
+
+/// Which parameters say what a call is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// A line for a shell.
+    Shell(&'static str),
+    /// Words that are joined by spaces; arrays are joined too.
+    Words(&'static [&'static str]),
+    /// The whole arguments, as JSON.
+    Arguments,
+}
+
+/// Built step by step, then added to a toolbox.
+#[derive(Clone)]
+pub struct Tool {
+    name: String,
+    description: String,
+    params: Map<String, Value>,
+    required: Vec<String>,
+    aliases: Vec<String>,
+    source: String,
+    access: AccessBy,
+    pub(super) about: About,
+    pub(super) paths: Vec<&'static str>,
+    pub(super) handler: Option<Sealed>,
+    schema: Schema,
+}
+
+#[derive(Clone, Copy)]
+enum AccessBy {
+    Always(Access),
+    Arguments(AccessOf),
+}
+
+impl Tool {
+    pub fn new(name: &str, description: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            params: Map::new(),
+            required: Vec::new(),
+            aliases: Vec::new(),
+            source: "builtin".to_owned(),
+            access: AccessBy::Always(Access::Unknown),
+            about: About::Arguments,
+            paths: Vec::new(),
+            handler: None,
+            schema: Schema::default(),
+        }
+    }
+
+    /// A parameter with its JSON Schema.
+    #[must_use]
+    pub fn param(mut self, name: &str, schema: Value) -> Self {
+        self.params.insert(name.to_owned(), schema);
+        self
+    }
+
+    #[must_use]
+    pub fn params(mut self, params: Map<String, Value>) -> Self {
+        self.params.extend(params);
+        self
+    }
+
+    #[must_use]
+    pub fn required(mut self, name: &str) -> Self {
+        self.required.push(name.to_owned());
+        self
+    }
+
+    #[must_use]
+    pub fn alias(mut self, name: &str) -> Self {
+        self.aliases.push(name.to_owned());
+        self
+    }
+
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = AccessBy::Always(access);
+        self
+    }
+
+    /// For a tool whose access depends on what it is asked.
+    #[must_use]
+    pub fn access_by(mut self, access: AccessOf) -> Self {
+        self.access = AccessBy::Arguments(access);
+        self
+    }
+
+    /// This parameter is a line for a shell: rules are matched against each of its commands.
+    #[must_use]
+    pub fn shell(mut self, param: &'static str) -> Self {
+        self.about = About::Shell(param);
+        self
+    }
+
+    /// These parameters, joined by spaces, are what rules are matched against (`git`: command and args; `fetch`: url).
+    #[must_use]
+    pub fn words(mut self, params: &'static [&'static str]) -> Self {
+        self.about = About::Words(params);
+        self
+    }
+
+    /// This parameter is a path (or a glob of paths), relative to the session's directory; absent it is that directory.
+    /// Rules are matched against it, and a call that leaves the directory asks. May be given several times.
+    #[must_use]
+    pub fn path(mut self, param: &'static str) -> Self {
+        self.paths.push(param);
+        self
+    }
+
+    /// `builtin`, `script`, `plugin NAME`, `mcp NAME`, `client`.
+    #[must_use]
+    pub fn source(mut self, source: &str) -> Self {
+        source.clone_into(&mut self.source);
+        self
+    }
+
+    #[must_use]
+    pub fn handler(mut self, handler: impl Handler + 'static) -> Self {
+        self.handler = Some(Sealed::new(handler));
+        self
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// JSON Schema properties.
+    pub fn parameters(&self) -> &Map<String, Value> {
+        &self.params
+    }
+
+    pub fn required_parameters(&self) -> &[String] {
+        &self.required
+    }
+
+    /// As declared; a toolbox may have given one to a later tool.
+    pub fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    pub fn origin(&self) -> &str {
+        &self.source
+    }
+
+    /// What a call with these arguments does to the world.
+    pub fn access_of(&self, arguments: &Map<String, Value>) -> Access {
+        match self.access {
+            AccessBy::Always(access) => access,
+            AccessBy::Arguments(of) => of(arguments),
+        }
+    }
+
+    pub fn definition(&self) -> Definition {
+        Definition {
+            kind: FunctionTag::Function,
+            function: Function {
+                name: self.name.clone(),
+                description: self.description.clone(),
+                parameters: self.schema_value(),
+            },
+        }
+    }
+
+    /// What is wrong with the arguments, in one line.
+    pub fn validate(&self, arguments: &Value) -> Result<(), String> {
+        self.schema.validate(|| self.schema_value(), arguments)
+    }
+
+    /// Why it cannot be called at all.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.name.is_empty() {
+            return Err("a tool needs a name".to_owned());
+        }
+        if self.handler.is_none() {
+            return Err(format!("the tool {:?} has no handler", self.name));
+        }
+        self.schema.check(|| self.schema_value()).map_err(|why| {
+            format!(
+                "the tool {:?} has a schema that cannot be used: {why}",
+                self.name
+            )
+        })
+    }
+
+    fn schema_value(&self) -> Value {
+        json!({"type": "object", "properties": self.params, "required": self.required})
+    }
 }

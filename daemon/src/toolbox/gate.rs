@@ -1,0 +1,453 @@
+//! The gate: the only way to a handler, and the order of everything around it.
+//! Must never run anything but what was validated and approved, to the letter.
+//!
+//! A handler is kept in a `Sealed`, whose content is private to this module, and takes a `Call`, which has a private
+//! member that only this module can make. So no other module can call a handler, neither a tool's nor one it holds:
+//! `tool.handler.0` and `Pass { .. }`, without which there is no `Call`, do not compile outside this file.
+
+use super::hook::{Hook, HookCall};
+use super::permission::Permissions;
+use super::result::{Failure, finish};
+use super::tool::{Call, Handler, Outcome, Tool};
+use super::{BoxFuture, CallPort, Question, Toolbox};
+use futures_util::FutureExt;
+use protocol::approval::Answer;
+use protocol::id::{CallId, SessionId};
+use protocol::tool::Policy;
+use serde_json::{Map, Value};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// How long a cancelled handler may take to end by itself before it is dropped.
+const GRACE: Duration = Duration::from_millis(150);
+/// How deep tools may call tools.
+const DEPTH: usize = 8;
+
+/// A handler that only the gate can reach.
+#[derive(Clone)]
+pub(super) struct Sealed(Arc<dyn Handler>);
+
+impl Sealed {
+    pub(super) fn new(handler: impl Handler + 'static) -> Self {
+        Self(Arc::new(handler))
+    }
+}
+
+/// A call to be made.
+#[derive(Clone)]
+pub struct Run {
+    pub session: SessionId,
+    pub call: CallId,
+    /// The name as asked for; may be an alias.
+    pub name: String,
+    /// The arguments as asked for; see `coerce`.
+    pub arguments: Value,
+    pub cwd: PathBuf,
+    pub env: Arc<BTreeMap<String, String>>,
+    pub cancel: CancellationToken,
+    pub spill_dir: PathBuf,
+    pub port: Arc<dyn CallPort>,
+    pub permissions: Arc<Permissions>,
+}
+
+/// A call that was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    /// With `ok`, last.
+    pub result: Map<String, Value>,
+    /// How long the handler took; 0 when it never ran.
+    pub ms: u64,
+}
+
+/// Proof of having come through the gate, and what it takes to go through it again.
+#[derive(Clone)]
+pub(super) struct Pass {
+    toolbox: Arc<Toolbox>,
+    permissions: Arc<Permissions>,
+    depth: usize,
+}
+
+impl Toolbox {
+    /// Runs one call: alias, validation, hooks, approval, the record of its start, handler, hooks, result. Never fails:
+    /// a failure is a result.
+    pub async fn run(self: &Arc<Self>, run: Run) -> Ran {
+        self.run_at(run, 0).await
+    }
+
+    fn run_at(self: &Arc<Self>, run: Run, depth: usize) -> BoxFuture<'static, Ran> {
+        let toolbox = Arc::clone(self);
+        Box::pin(async move { toolbox.through(run, depth).await })
+    }
+
+    async fn through(self: Arc<Self>, run: Run, depth: usize) -> Ran {
+        let Some(tool) = self.get(&run.name).cloned() else {
+            return Ran::not(self.unknown(&run.name).result());
+        };
+        let arguments = match checked(&tool, coerce(&run.arguments)) {
+            Ok(arguments) => Arc::new(arguments),
+            Err(failure) => return Ran::not(failure.result()),
+        };
+        if depth > DEPTH {
+            let tool = tool.name().to_owned();
+            return Ran::not(Failure::TooDeep { tool, limit: DEPTH }.result());
+        }
+        let gate = Gate {
+            toolbox: self,
+            tool,
+            arguments,
+            run,
+            depth,
+        };
+        gate.pass().await
+    }
+
+    fn unknown(&self, name: &str) -> Failure {
+        let available: Vec<String> = self
+            .tools()
+            .iter()
+            .map(|tool| tool.name().to_owned())
+            .collect();
+        let near = nearest(name, available.iter().chain(self.aliases().keys()));
+        let near = near.map(|near| self.aliases().get(&near).cloned().unwrap_or(near));
+        Failure::Unknown {
+            name: name.to_owned(),
+            available,
+            near,
+        }
+    }
+}
+
+/// A valid call on its way.
+struct Gate {
+    toolbox: Arc<Toolbox>,
+    tool: Arc<Tool>,
+    arguments: Arc<Map<String, Value>>,
+    run: Run,
+    depth: usize,
+}
+
+impl Gate {
+    async fn pass(self) -> Ran {
+        match self.admit().await {
+            Ok(()) => {}
+            Err(failure) => return Ran::not(self.failed(&failure)),
+        }
+        let begun = Instant::now();
+        let outcome = self.handle().await;
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let result = match outcome {
+            Ok(raw) => self.leave(raw).await,
+            Err(failure) => self.failed(&failure),
+        };
+        Ran { result, ms }
+    }
+
+    /// All that comes before the handler.
+    async fn admit(&self) -> Result<(), Failure> {
+        let hooks = self.toolbox.hooks.before.of(self.tool.name());
+        self.hooks(hooks, None).await?;
+        self.approve().await?;
+        let started = self.run.port.started(&self.run.call);
+        self.unless_cancelled(started)
+            .await?
+            .map_err(|why| Failure::NotRecorded {
+                tool: self.tool.name().to_owned(),
+                why,
+            })
+    }
+
+    async fn approve(&self) -> Result<(), Failure> {
+        let judgement = self
+            .run
+            .permissions
+            .judge(&self.tool, &self.arguments, &self.run.cwd)
+            .await;
+        let tool = self.tool.name().to_owned();
+        match judgement.policy {
+            Policy::Allow => Ok(()),
+            Policy::Deny => Err(Failure::Forbidden { tool }),
+            Policy::Ask => self.ask(&judgement.why).await,
+        }
+    }
+
+    async fn ask(&self, why: &str) -> Result<(), Failure> {
+        let tool = self.tool.name().to_owned();
+        let arguments = Value::Object(Map::clone(&self.arguments));
+        let question = Question {
+            call: &self.run.call,
+            tool: &tool,
+            arguments: &arguments,
+            why,
+        };
+        let verdict = match self.unless_cancelled(self.run.port.ask(question)).await? {
+            Ok(verdict) => verdict,
+            Err(_) if self.run.cancel.is_cancelled() => return Err(Failure::Cancelled),
+            Err(why) => return Err(Failure::Withdrawn { tool, why }),
+        };
+        match verdict.answer {
+            Answer::Allow => Ok(()),
+            Answer::Deny => {
+                let reason = verdict.reason.filter(|reason| !reason.trim().is_empty());
+                Err(Failure::Refused { tool, reason })
+            }
+        }
+    }
+
+    async fn handle(&self) -> Result<Map<String, Value>, Failure> {
+        let Some(Sealed(handler)) = &self.tool.handler else {
+            return Err(Failure::Raised(format!(
+                "{} has no handler",
+                self.tool.name()
+            )));
+        };
+        let call = self.call();
+        let cancel = call.cancel.clone();
+        // The handler is called inside the future, so that a panic before its first await is caught as well.
+        let running = async { handler.run(call, Map::clone(&self.arguments)).await };
+        let mut running = std::pin::pin!(AssertUnwindSafe(running).catch_unwind());
+        tokio::select! {
+            biased;
+            ended = &mut running => return self.ended(ended),
+            () = self.run.cancel.cancelled() => cancel.cancel(),
+        }
+        match tokio::time::timeout(GRACE, running).await {
+            Ok(Ok(Ok(raw))) => Ok(cancelled(raw)),
+            Ok(Ok(Err(_)) | Err(_)) | Err(_) => Err(Failure::Cancelled),
+        }
+    }
+
+    fn ended(
+        &self,
+        ended: Result<Outcome, Box<dyn Any + Send>>,
+    ) -> Result<Map<String, Value>, Failure> {
+        match ended {
+            Ok(outcome) => outcome.map_err(Failure::Raised),
+            Err(panic) => Err(Failure::Panicked {
+                what: self.tool.name().to_owned(),
+                detail: panic_text(&*panic),
+            }),
+        }
+    }
+
+    fn call(&self) -> Call {
+        Call {
+            session: self.run.session.clone(),
+            call: self.run.call.clone(),
+            cwd: self.run.cwd.clone(),
+            env: Arc::clone(&self.run.env),
+            cancel: self.run.cancel.child_token(),
+            spill_dir: self.run.spill_dir.clone(),
+            port: Arc::clone(&self.run.port),
+            pass: Pass {
+                toolbox: Arc::clone(&self.toolbox),
+                permissions: Arc::clone(&self.run.permissions),
+                depth: self.depth,
+            },
+        }
+    }
+
+    /// All that comes after the handler.
+    async fn leave(&self, raw: Map<String, Value>) -> Map<String, Value> {
+        if self.run.cancel.is_cancelled() {
+            return finish(raw);
+        }
+        let raw = Arc::new(raw);
+        let hooks = self.toolbox.hooks.after.of(self.tool.name());
+        match self.hooks(hooks, Some(&raw)).await {
+            Ok(()) => finish(Arc::unwrap_or_clone(raw)),
+            Err(failure) => self.failed(&failure),
+        }
+    }
+
+    async fn hooks<'a>(
+        &self,
+        hooks: impl Iterator<Item = &'a Hook>,
+        result: Option<&Arc<Map<String, Value>>>,
+    ) -> Result<(), Failure> {
+        for hook in hooks {
+            let call = HookCall {
+                session: self.run.session.clone(),
+                call: self.run.call.clone(),
+                tool: self.tool.name().to_owned(),
+                arguments: Arc::clone(&self.arguments),
+                result: result.cloned(),
+                port: Arc::clone(&self.run.port),
+            };
+            let running = AssertUnwindSafe(hook.run(call)).catch_unwind();
+            let failure = match self.unless_cancelled(running).await? {
+                Ok(Ok(())) => continue,
+                Ok(Err(message)) => Failure::Raised(message),
+                Err(panic) => Failure::Panicked {
+                    what: format!("the hook {:?}", hook.name()),
+                    detail: panic_text(&*panic),
+                },
+            };
+            let point = if result.is_none() { "before" } else { "after" };
+            self.run.port.warn(&format!(
+                "the hook {:?} {point} {} raised: {}",
+                hook.name(),
+                self.tool.name(),
+                failure.text()
+            ));
+            return Err(failure);
+        }
+        Ok(())
+    }
+
+    async fn unless_cancelled<T>(&self, future: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.run.cancel.cancelled() => Err(Failure::Cancelled),
+            value = future => Ok(value),
+        }
+    }
+
+    fn failed(&self, failure: &Failure) -> Map<String, Value> {
+        match failure {
+            Failure::Raised(_)
+            | Failure::Panicked { .. }
+            | Failure::Forbidden { .. }
+            | Failure::Refused { .. } => failure.result_of(self.tool.name(), &self.arguments),
+            Failure::Unknown { .. }
+            | Failure::Invalid(_)
+            | Failure::Withdrawn { .. }
+            | Failure::Cancelled
+            | Failure::NotRecorded { .. }
+            | Failure::TooDeep { .. } => failure.result(),
+        }
+    }
+}
+
+impl Call {
+    /// Calls another tool, through the gate like everybody; the call is recorded as this one's child.
+    pub async fn run(&self, name: &str, arguments: Value) -> Map<String, Value> {
+        let call = match self.port.child(&self.call, name, &arguments).await {
+            Ok(call) => call,
+            Err(why) => {
+                let tool = name.to_owned();
+                return Failure::NotRecorded { tool, why }.result();
+            }
+        };
+        let run = Run {
+            session: self.session.clone(),
+            call: call.clone(),
+            name: name.to_owned(),
+            arguments,
+            cwd: self.cwd.clone(),
+            env: Arc::clone(&self.env),
+            cancel: self.cancel.clone(),
+            spill_dir: self.spill_dir.clone(),
+            port: Arc::clone(&self.port),
+            permissions: Arc::clone(&self.pass.permissions),
+        };
+        let ran = self.pass.toolbox.run_at(run, self.pass.depth + 1).await;
+        if let Err(why) = self.port.child_done(&call, &ran.result, ran.ms).await {
+            self.port
+                .warn(&format!("cannot record the end of {name}: {why}"));
+        }
+        ran.result
+    }
+
+    /// A call for tests of a handler alone.
+    #[cfg(test)]
+    pub(crate) fn detached(
+        cwd: PathBuf,
+        env: BTreeMap<String, String>,
+        spill_dir: PathBuf,
+        port: Arc<dyn CallPort>,
+    ) -> Self {
+        Self {
+            session: "test".into(),
+            call: "c1".into(),
+            cwd,
+            env: Arc::new(env),
+            cancel: CancellationToken::new(),
+            spill_dir,
+            port,
+            pass: Pass {
+                toolbox: Arc::default(),
+                permissions: Arc::default(),
+                depth: 0,
+            },
+        }
+    }
+}
+
+impl Ran {
+    fn not(result: Map<String, Value>) -> Self {
+        Self { result, ms: 0 }
+    }
+}
+
+/// A string that holds a JSON object is that object; an empty one and null are `{}`; all else is itself.
+fn coerce(arguments: &Value) -> Value {
+    match arguments {
+        Value::Null => Value::Object(Map::new()),
+        Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
+        Value::String(text) => match serde_json::from_str(text) {
+            Ok(Value::Object(object)) => Value::Object(object),
+            Ok(_) | Err(_) => arguments.clone(),
+        },
+        _ => arguments.clone(),
+    }
+}
+
+fn checked(tool: &Tool, arguments: Value) -> Result<Map<String, Value>, Failure> {
+    tool.validate(&arguments).map_err(Failure::Invalid)?;
+    match arguments {
+        Value::Object(arguments) => Ok(arguments),
+        _ => Err(Failure::Invalid(
+            "value at root is not an object".to_owned(),
+        )),
+    }
+}
+
+/// What a handler that was cancelled leaves behind: a success stays one, a failure is the cancellation.
+fn cancelled(mut raw: Map<String, Value>) -> Map<String, Value> {
+    if raw.get("error").is_some_and(|error| !error.is_null()) {
+        raw.insert("error".to_owned(), Value::String(Failure::Cancelled.text()));
+    }
+    raw
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it panicked".to_owned())
+}
+
+/// The name that a slip of the fingers or another agent's habit may have meant.
+fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a String>) -> Option<String> {
+    let plain = |name: &str| name.to_lowercase().replace(['-', '_', ' ', '.'], "");
+    let wanted = plain(name);
+    if wanted.is_empty() {
+        return None;
+    }
+    let limit = (wanted.chars().count() / 3).clamp(1, 3);
+    names
+        .map(|known| (distance(&wanted, &plain(known)), known))
+        .filter(|(distance, known)| *distance <= limit && *distance < known.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known.clone())
+}
+
+/// How many letters must change, be added or go.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, left) in a.chars().take(64).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, right) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(left != *right);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

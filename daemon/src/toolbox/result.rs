@@ -1,0 +1,124 @@
+//! Result objects: the one shape of success and failure, and the one table of their texts.
+//! Must never decide whether something failed for a reason that is not in the object.
+
+use serde_json::{Map, Value, json};
+
+/// Why a call has no result of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// No tool of that name; `near` is one that may have been meant.
+    Unknown {
+        name: String,
+        available: Vec<String>,
+        near: Option<String>,
+    },
+    /// The arguments do not fit; the errors, joined.
+    Invalid(String),
+    /// A rule forbids it.
+    Forbidden { tool: String },
+    /// A person said no.
+    Refused {
+        tool: String,
+        reason: Option<String>,
+    },
+    /// The question was withdrawn.
+    Withdrawn { tool: String, why: String },
+    /// The handler or a hook raised.
+    Raised(String),
+    /// The handler or a hook panicked.
+    Panicked { what: String, detail: String },
+    /// The call was cancelled.
+    Cancelled,
+    /// The start could not be recorded, so it did not happen.
+    NotRecorded { tool: String, why: String },
+    /// Tools that call tools that call tools.
+    TooDeep { tool: String, limit: usize },
+}
+
+impl Failure {
+    /// The text for the model.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Unknown {
+                name,
+                available,
+                near,
+            } => {
+                let near = near.as_ref().map(|near| format!(" Did you mean {near:?}?"));
+                let available = available.join(", ");
+                format!(
+                    "unknown tool: {name:?}. Available: {available}.{}",
+                    near.unwrap_or_default()
+                )
+            }
+            Self::Invalid(errors) => errors.clone(),
+            Self::Forbidden { tool } => format!("Permission denied: {tool}"),
+            Self::Refused { tool, reason: None } => format!("User denied permission: {tool}"),
+            Self::Refused {
+                tool,
+                reason: Some(reason),
+            } => {
+                format!("User denied permission: {tool}: {reason}")
+            }
+            Self::Withdrawn { tool, why } => {
+                format!("the question about {tool} was withdrawn: {why}")
+            }
+            Self::Raised(message) => message.clone(),
+            Self::Panicked { what, detail } => format!("{what} failed: {detail}"),
+            Self::Cancelled => "cancelled".to_owned(),
+            Self::NotRecorded { tool, why } => format!("cannot record that {tool} starts: {why}"),
+            Self::TooDeep { tool, limit } => {
+                format!("cannot call {tool}: tools call each other more than {limit} deep")
+            }
+        }
+    }
+
+    /// To branch on, where the text is not one of the fixed ones.
+    fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Cancelled => Some("cancelled"),
+            Self::NotRecorded { .. } => Some("storage"),
+            Self::Unknown { .. }
+            | Self::Invalid(_)
+            | Self::Forbidden { .. }
+            | Self::Refused { .. }
+            | Self::Withdrawn { .. }
+            | Self::Raised(_)
+            | Self::Panicked { .. }
+            | Self::TooDeep { .. } => None,
+        }
+    }
+
+    fn retryable(&self) -> bool {
+        matches!(self, Self::NotRecorded { .. })
+    }
+
+    /// The whole result object.
+    pub fn result(&self) -> Map<String, Value> {
+        let mut result = Map::new();
+        result.insert("error".to_owned(), Value::String(self.text()));
+        if let Some(code) = self.code() {
+            result.insert("code".to_owned(), json!(code));
+        }
+        if self.retryable() {
+            result.insert("retryable".to_owned(), json!(true));
+        }
+        finish(result)
+    }
+
+    /// The result object of something that was raised while this call ran.
+    pub fn result_of(&self, name: &str, arguments: &Map<String, Value>) -> Map<String, Value> {
+        let mut result = self.result();
+        result.insert("name".to_owned(), json!(name));
+        result.insert("args".to_owned(), Value::Object(arguments.clone()));
+        finish(result)
+    }
+}
+
+/// A handler's object with `ok` as its last member: false when it has an `error`.
+pub fn finish(mut result: Map<String, Value>) -> Map<String, Value> {
+    let failed = result.get("error").is_some_and(|error| !error.is_null());
+    result.shift_remove("ok");
+    result.insert("ok".to_owned(), Value::Bool(!failed));
+    result
+}

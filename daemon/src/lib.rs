@@ -1,5 +1,6 @@
 //! The daemon as a library, so that its binary stays one line and tests can name its types.
 
+pub mod command;
 pub mod process;
 pub mod provider;
 pub mod session;

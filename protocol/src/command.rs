@@ -16,12 +16,30 @@ pub struct CommandInfo {
     pub description: String,
 }
 
+/// Splits a line into a command's name, without its slash, and everything after the first space (none when there is
+/// nothing). `None` when the line is text: it does not start with `/`, or its first word has a second one, as a pasted
+/// absolute path has. Clients ask this before they send a line to `command/run` or to `turn/start`.
+pub fn split(line: &str) -> Option<(&str, Option<&str>)> {
+    let line = line.trim_end_matches(['\r', '\n']).strip_prefix('/')?;
+    let (name, rest) = match line.split_once(char::is_whitespace) {
+        Some((name, rest)) => (name, Some(rest).filter(|rest| !rest.is_empty())),
+        None => (line, None),
+    };
+    (!name.contains('/')).then_some((name, rest))
+}
+
 /// `command/run`'s result.
+///
+/// Nothing is told twice: what a command tells its caller (`/help`, `/tools`, `/context`, ...) stands in `output` and in
+/// no event; what it changes (`/clear`, `/provider NAME`, `/rename`, ...) every client, the caller too, sees by the
+/// event that records it (`cleared`, `provider_switched`, `renamed`), and `output` is empty; text that a command says
+/// to everybody is a `command_output`, and not in `output`. So a client prints `output` and `error` as they are, and
+/// events as always.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommandResult {
     /// Whether the command exists and ran.
     pub ran: bool,
-    /// What it printed, for this caller; what everybody should see arrives as `command_output`.
+    /// What it printed for this caller alone. No newline at its end.
     #[serde(default)]
     pub output: String,
     /// The message of a command that failed, or the names of all for an unknown one.
@@ -82,4 +100,30 @@ pub trait CommandRpc {
         session: SessionId,
         line: String,
     ) -> Result<Completions, ErrorObjectOwned>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn name_ends_at_the_first_space_and_the_rest_is_one_string() {
+        assert_eq!(split("/context 3"), Some(("context", Some("3"))));
+        let rest = Some("fetch  example.com ");
+        assert_eq!(
+            split("/skills fetch  example.com \n"),
+            Some(("skills", rest))
+        );
+        assert_eq!(split("/help"), Some(("help", None)));
+        assert_eq!(split("/help \n"), Some(("help", None)));
+        assert_eq!(split("/"), Some(("", None)));
+    }
+
+    #[test]
+    fn pasted_path_and_text_are_no_commands() {
+        for line in ["/usr/bin/env is missing", "//", "help", " /help", ""] {
+            assert_eq!(split(line), None, "{line:?}");
+        }
+        assert_eq!(split("/rename a/b"), Some(("rename", Some("a/b"))));
+    }
 }

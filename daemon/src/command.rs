@@ -1,0 +1,144 @@
+//! Slash commands: the table of those built in, running a line and completing one.
+//! They work through the handles that every client's methods work through; must never touch a session's state.
+
+mod clear;
+mod complete;
+mod context;
+mod export;
+mod fork;
+mod help;
+mod model;
+mod permissions;
+mod provider;
+pub mod registry;
+mod rename;
+mod sessions;
+mod table;
+mod tools;
+mod usage;
+
+use crate::session::{SessionResult, Sessions};
+use protocol::command::{CommandInfo, CommandResult, Completions};
+use protocol::id::SessionId;
+use registry::{Candidates, Command, Invocation, Registry};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Those built in, in the order of `/help`. Another one: its file, its `mod`, and a line here.
+const BUILTIN: &[fn() -> Command] = &[
+    help::command,
+    tools::command,
+    context::command,
+    provider::command,
+    model::command,
+    clear::command,
+    sessions::command,
+    rename::command,
+    fork::command,
+    permissions::command,
+    usage::command,
+    export::command,
+];
+
+/// All slash commands of this daemon; a cheap handle.
+#[derive(Clone)]
+pub struct Commands {
+    sessions: Sessions,
+    /// Held for look-ups only, never while a command runs.
+    registry: Arc<Mutex<Registry>>,
+}
+
+impl Commands {
+    /// With those built in.
+    pub fn new(sessions: Sessions) -> Self {
+        let mut registry = Registry::default();
+        for command in BUILTIN {
+            registry.register(command());
+        }
+        Self {
+            sessions,
+            registry: Arc::new(Mutex::new(registry)),
+        }
+    }
+
+    /// The registry of the commands, to add and replace.
+    pub fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session's commands, in the order of their registration.
+    pub fn list(&self, _session: &SessionId) -> Vec<CommandInfo> {
+        self.registry().infos()
+    }
+
+    /// Runs a line that starts with `/`. What goes wrong in the command stands in the result; an `Err` is an unknown
+    /// session.
+    pub async fn run(&self, session: &SessionId, line: &str) -> SessionResult<CommandResult> {
+        self.sessions.get(session).await?;
+        Ok(match protocol::command::split(line) {
+            Some((name, args)) => self.run_named(session, name, args).await,
+            None => refused(format!("not a command, but text: {line:?}")),
+        })
+    }
+
+    /// Runs a command by its name; `ran` says whether there is one.
+    pub async fn run_named(
+        &self,
+        session: &SessionId,
+        name: &str,
+        args: Option<&str>,
+    ) -> CommandResult {
+        let found = self.registry().find(name);
+        let Some(command) = found else {
+            return refused(self.registry().unknown(name));
+        };
+        let invocation = self.invocation(session, args);
+        let (output, error) = match (command.run)(invocation).await {
+            Ok(output) => (output.trim_end_matches('\n').to_owned(), None),
+            Err(failure) => (String::new(), Some(failure.0)),
+        };
+        CommandResult {
+            ran: true,
+            output,
+            error,
+        }
+    }
+
+    /// The completions of a command's argument that start with `partial`.
+    pub async fn completions_for(
+        &self,
+        session: &SessionId,
+        name: &str,
+        partial: &str,
+    ) -> Vec<String> {
+        let found = self.registry().find(name);
+        let mut words = match found.map(|command| command.completions) {
+            None | Some(Candidates::None) => Vec::new(),
+            Some(Candidates::Fixed(words)) => words,
+            Some(Candidates::Asked(ask)) => ask(self.invocation(session, Some(partial))).await,
+        };
+        words.retain(|word| word.starts_with(partial));
+        words
+    }
+
+    /// What may stand at the end of the line: a command's name, its argument, else a file's name.
+    pub async fn complete(&self, session: &SessionId, line: &str) -> SessionResult<Completions> {
+        complete::complete(self, session, line).await
+    }
+
+    fn invocation(&self, session: &SessionId, args: Option<&str>) -> Invocation {
+        Invocation {
+            commands: self.clone(),
+            sessions: self.sessions.clone(),
+            session: session.clone(),
+            args: args.map(str::to_owned),
+        }
+    }
+}
+
+fn refused(error: String) -> CommandResult {
+    CommandResult {
+        ran: false,
+        output: String::new(),
+        error: Some(error),
+    }
+}

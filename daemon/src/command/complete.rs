@@ -1,0 +1,150 @@
+//! What may stand at the end of a line: command names, their arguments, names of files.
+//! Must never read a file, only directories, and those off the runtime's thread.
+
+use super::Commands;
+use crate::session::SessionResult;
+use protocol::command::{Candidate, Completions};
+use protocol::id::SessionId;
+use std::path::{Path, PathBuf};
+
+/// How many file names are offered.
+const FILES: usize = 20;
+
+pub(super) async fn complete(
+    commands: &Commands,
+    session: &SessionId,
+    line: &str,
+) -> SessionResult<Completions> {
+    let known = commands.sessions.get(session).await?;
+    if let Some(rest) = line.strip_prefix('/') {
+        match rest.split_once(' ') {
+            None if !rest.contains('/') => return Ok(names(commands, session, line)),
+            Some((name, partial)) if !name.contains('/') => {
+                let words = commands.completions_for(session, name, partial).await;
+                return Ok(words_at(line.len() - partial.len(), words));
+            }
+            _ => {}
+        }
+    }
+    let home = known.env.get("HOME").map(PathBuf::from);
+    Ok(file_names(PathBuf::from(known.cwd), home, line).await)
+}
+
+fn names(commands: &Commands, session: &SessionId, line: &str) -> Completions {
+    let infos = commands.list(session).into_iter();
+    let matching = infos.filter(|info| info.name.starts_with(line));
+    let candidates = matching.map(|info| Candidate {
+        text: info.name,
+        description: Some(info.description).filter(|about| !about.is_empty()),
+    });
+    Completions {
+        start: 0,
+        candidates: candidates.collect(),
+    }
+}
+
+fn words_at(start: usize, words: Vec<String>) -> Completions {
+    let candidates = words.into_iter().map(|text| Candidate {
+        text,
+        description: None,
+    });
+    Completions {
+        start,
+        candidates: candidates.collect(),
+    }
+}
+
+/// Completes the last word, which may start with an `@`, as a path.
+async fn file_names(cwd: PathBuf, home: Option<PathBuf>, line: &str) -> Completions {
+    let word = line.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let start = line.len() - word.len();
+    let word = word.to_owned();
+    let read = tokio::task::spawn_blocking(move || matching_files(&cwd, home.as_deref(), &word));
+    words_at(start, read.await.unwrap_or_default())
+}
+
+fn matching_files(cwd: &Path, home: Option<&Path>, word: &str) -> Vec<String> {
+    let mark = if word.starts_with('@') { "@" } else { "" };
+    let path = &word[mark.len()..];
+    let (directory, partial) = match path.rfind('/') {
+        Some(slash) => path.split_at(slash + 1),
+        None => ("", path),
+    };
+    let place = match (directory.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => cwd.join(directory),
+    };
+    let mut names = entries(&place, partial);
+    names.sort_unstable();
+    names.truncate(FILES);
+    names
+        .iter()
+        .map(|name| format!("{mark}{directory}{name}"))
+        .collect()
+}
+
+/// Names that start with `partial`, directories with a `/`. Hidden ones only when asked for.
+fn entries(directory: &Path, partial: &str) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let named = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let shown =
+            name.starts_with(partial) && (!name.starts_with('.') || partial.starts_with('.'));
+        let is_directory = || entry.path().is_dir();
+        shown.then(|| {
+            if is_directory() {
+                name.clone() + "/"
+            } else {
+                name.clone()
+            }
+        })
+    });
+    named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("src")).unwrap();
+        for name in ["src/main.rs", "setup.py", "README.md", ".hidden"] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn file_names_start_with_what_is_typed_and_directories_end_with_a_slash() {
+        let directory = directory();
+        let find = |word: &str| matching_files(directory.path(), Some(directory.path()), word);
+        assert_eq!(find("s"), ["setup.py", "src/"]);
+        assert_eq!(find("src/m"), ["src/main.rs"]);
+        assert_eq!(find("@R"), ["@README.md"]);
+        assert_eq!(find("~/src/"), ["~/src/main.rs"]);
+        assert_eq!(find(""), ["README.md", "setup.py", "src/"]);
+        assert_eq!(find(".h"), [".hidden"]);
+        assert!(find("no/such/").is_empty());
+    }
+
+    #[test]
+    fn at_most_twenty_are_offered() {
+        let directory = tempfile::tempdir().unwrap();
+        for number in 0..30 {
+            std::fs::write(directory.path().join(format!("f{number:02}")), "").unwrap();
+        }
+        let found = matching_files(directory.path(), None, "f");
+        assert_eq!((found.len(), found[19].as_str()), (20, "f19"));
+    }
+
+    #[tokio::test]
+    async fn last_word_of_the_line_is_completed_in_place() {
+        let directory = directory();
+        let found = file_names(directory.path().to_owned(), None, "läs @READ").await;
+        assert_eq!(found.start, "läs ".len());
+        assert_eq!(found.candidates[0].text, "@README.md");
+    }
+}

@@ -126,10 +126,9 @@ pub trait DaemonRpc {
     async fn watch(&self) -> jsonrpsee::core::SubscriptionResult;
 }
 
-/// `initialize` stands outside any resource, so its name has no slash.
+/// `initialize` stands outside any resource, so its name has no slash; a client calls it by that name.
 #[cfg(feature = "server")]
 pub mod handshake {
-    //! The handshake's trait for the server; a client calls it by its name.
     use super::{ClientInfo, InitializeResult};
 
     /// The handshake.

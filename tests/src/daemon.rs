@@ -1,0 +1,213 @@
+//! `dwelld` as a test sees it: started, killed and started again on the same state. Must never outlive its test.
+
+use crate::binaries::binaries;
+use crate::client::TestClient;
+use crate::sandbox::Sandbox;
+use crate::wait::{SOON, until};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// A daemon in a sandbox.
+#[derive(Debug)]
+pub struct TestDaemon {
+    sandbox: Sandbox,
+    binary: PathBuf,
+    socket: PathBuf,
+    child: Option<Child>,
+}
+
+impl Deref for TestDaemon {
+    type Target = Sandbox;
+    fn deref(&self) -> &Sandbox {
+        &self.sandbox
+    }
+}
+
+impl DerefMut for TestDaemon {
+    fn deref_mut(&mut self) -> &mut Sandbox {
+        &mut self.sandbox
+    }
+}
+
+impl Default for TestDaemon {
+    fn default() -> Self {
+        Self::start()
+    }
+}
+
+impl TestDaemon {
+    /// A fresh one that answers.
+    pub fn start() -> Self {
+        Self::start_in(Sandbox::new())
+    }
+
+    /// One that answers, in a sandbox that was prepared.
+    pub fn start_in(sandbox: Sandbox) -> Self {
+        let mut daemon = Self::stopped(sandbox, &binaries().daemon);
+        daemon.restart();
+        daemon
+    }
+
+    /// One that does not run yet.
+    pub fn stopped(sandbox: Sandbox, binary: &Path) -> Self {
+        let socket = sandbox.path("run").join("dwell/dwell.sock");
+        Self {
+            sandbox,
+            binary: binary.to_owned(),
+            socket,
+            child: None,
+        }
+    }
+
+    /// The same with a socket elsewhere.
+    #[must_use]
+    pub fn on_socket(mut self, socket: PathBuf) -> Self {
+        self.socket = socket;
+        self
+    }
+
+    /// Starts it (again) on the same state and waits until it answers.
+    pub fn restart(&mut self) {
+        self.launch();
+        self.wait_ready();
+    }
+
+    /// Starts it without waiting.
+    pub fn launch(&mut self) {
+        assert!(self.child.is_none(), "the daemon runs already");
+        let stderr = File::options()
+            .create(true)
+            .append(true)
+            .open(self.stderr_path())
+            .unwrap();
+        let mut command = Command::new(&self.binary);
+        self.sandbox.apply(&mut command);
+        command
+            .arg("--socket")
+            .arg(&self.socket)
+            .stdin(Stdio::null());
+        self.child = Some(
+            command
+                .stdout(stderr.try_clone().unwrap())
+                .stderr(stderr)
+                .spawn()
+                .unwrap(),
+        );
+    }
+
+    /// Waits until a call is answered: a socket's file alone proves nothing.
+    pub fn wait_ready(&mut self) {
+        let socket = self.socket.clone();
+        let child = self.child.as_mut().expect("the daemon was started");
+        let log = self.sandbox.path("dwelld.stderr");
+        until("the daemon to answer", SOON, || {
+            if let Ok(Some(status)) = child.try_wait() {
+                panic!("dwelld ended with {status}:\n{}", tail(&log));
+            }
+            let mut client = TestClient::try_connect(&socket).map_err(|error| error.to_string())?;
+            client
+                .try_call("daemon/status", serde_json::json!({}))
+                .map_err(|error| error.to_string())
+        });
+    }
+
+    /// A new connection.
+    pub fn client(&self) -> TestClient {
+        match TestClient::try_connect(&self.socket) {
+            Ok(client) => client,
+            Err(error) => panic!("connecting to the daemon: {error}\n{}", self.log()),
+        }
+    }
+
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("the daemon runs").id()
+    }
+
+    /// `kill -9`, and reaps it.
+    pub fn kill9(&mut self) {
+        self.signal(Signal::KILL);
+        self.wait_exit();
+    }
+
+    /// SIGTERM, and waits for its end.
+    pub fn term(&mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.wait_exit()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(
+            Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap(),
+            signal,
+        )
+        .unwrap();
+    }
+
+    /// Waits for its end.
+    pub fn wait_exit(&mut self) -> ExitStatus {
+        let mut child = self.child.take().expect("the daemon runs");
+        let status = wait_child(&mut child, SOON);
+        status.unwrap_or_else(|| panic!("dwelld does not end:\n{}", self.log()))
+    }
+
+    /// What it wrote, for messages and for tests of the log.
+    pub fn log(&self) -> String {
+        let mut text = fs::read_to_string(self.stderr_path()).unwrap_or_default();
+        for entry in fs::read_dir(self.sandbox.path("state").join("log"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            text.push_str(&fs::read_to_string(entry.path()).unwrap_or_default());
+        }
+        text
+    }
+
+    fn stderr_path(&self) -> PathBuf {
+        self.sandbox.path("dwelld.stderr")
+    }
+}
+
+impl Drop for TestDaemon {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!(
+                "--- the daemon's log ends with ---\n{}",
+                tail(&self.stderr_path())
+            );
+        }
+    }
+}
+
+/// Waits for a child; past the limit it is killed, reaped, and none is returned.
+pub fn wait_child(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let end = std::time::Instant::now() + limit;
+    while std::time::Instant::now() < end {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        crate::wait::pause();
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}
+
+fn tail(path: &Path) -> String {
+    let text = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
+}

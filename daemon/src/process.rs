@@ -1,9 +1,20 @@
 //! Children: spawning them under a supervisor that leaves no descendant behind. The only place that spawns.
 //! Must never know tools, sessions or the protocol's meaning.
 
+mod child;
+mod descendants;
+mod launch;
+pub mod supervisor;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use child::Child;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::future::Future;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -31,12 +42,41 @@ pub enum Exit {
     NotStarted(String),
 }
 
-/// Runs it with stdout and stderr merged in order into `output`. When it returns, no descendant is left.
+/// Takes a child's output as it comes. While a piece is being taken nothing more is read, so a slow taker slows the child.
+pub trait Sink: Send {
+    fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+}
+
+/// Runs it with stdout and stderr merged in order into `output`. When it returns, no descendant is left; when its
+/// future is dropped, they are killed too.
 pub async fn run(
     spawn: Spawn,
     cancel: &CancellationToken,
     output: &mut (dyn FnMut(&[u8]) + Send),
 ) -> Exit {
-    let _ = (spawn, cancel, output);
-    unimplemented!()
+    run_into(spawn, cancel, &mut Now(output)).await
+}
+
+/// As `run`, with a sink that may wait.
+pub async fn run_into(spawn: Spawn, cancel: &CancellationToken, output: &mut dyn Sink) -> Exit {
+    if cancel.is_cancelled() {
+        return Exit::Cancelled;
+    }
+    let timeout = spawn.timeout;
+    match Child::start(&spawn) {
+        Ok(child) => child.finish(timeout, cancel, output).await,
+        Err(error) => Exit::NotStarted(format!(
+            "cannot start {}: {error}",
+            spawn.program.to_string_lossy()
+        )),
+    }
+}
+
+struct Now<'f>(&'f mut (dyn FnMut(&[u8]) + Send));
+
+impl Sink for Now<'_> {
+    fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        (self.0)(bytes);
+        Box::pin(std::future::ready(()))
+    }
 }

@@ -189,10 +189,9 @@ async fn what_a_child_prints_when_asked_to_end_is_kept() {
         cancel.cancel();
     })
     .await;
-    assert_eq!(
-        (exit, output.as_slice()),
-        (Exit::Cancelled, &b"ready\nbye\n"[..])
-    );
+    let output = String::from_utf8_lossy(&output);
+    assert_eq!(exit, Exit::Cancelled);
+    assert!(output.ends_with("bye\n"), "{output}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 mod http;
 pub mod openai;
 pub mod registry;
+mod script;
 mod stub;
 
 use protocol::tool::Definition;
@@ -129,4 +130,4 @@ pub trait Provider: Send + Sync {
 }
 
 /// Those built in, in the order `-p` offers them. Another one: its file, its `pub mod`, and a line here.
-const BUILTIN: &[Builtin] = &[stub::BUILTIN];
+const BUILTIN: &[Builtin] = &[stub::BUILTIN, script::BUILTIN];

@@ -4,6 +4,8 @@ pub mod command;
 pub mod process;
 pub mod provider;
 pub mod session;
+pub mod shutdown;
 pub mod store;
 pub mod toolbox;
+pub mod transport;
 pub mod workspace;

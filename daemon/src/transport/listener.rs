@@ -1,0 +1,396 @@
+//! The listening socket: one daemon per lock, a path that nobody else could have prepared, a record of where it is.
+//! Must never unlink what it did not prove to be a dead socket, and never show a socket that others may open.
+
+use listenfd::ListenFd;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener as StdListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::net::{UnixListener, UnixStream};
+
+/// `sun_path` has 108 bytes, the last of which is 0.
+const PATH_LIMIT: usize = 107;
+/// How long a daemon waits for another that holds the lock without listening: it starts, or stops, right now.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Where the socket is, and what guards and announces it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The socket.
+    pub socket: PathBuf,
+    /// Held by the one daemon that may bind it.
+    pub lock: PathBuf,
+    /// Written with [`Record`] while it listens, for clients that would guess another path.
+    pub record: Option<PathBuf>,
+}
+
+impl Place {
+    /// The usual place: the socket in the runtime directory (without one, in the state directory); lock and record in
+    /// the state directory, which is the same with and without `XDG_RUNTIME_DIR`.
+    pub fn usual(state: &Path, runtime: Option<&Path>) -> Self {
+        Self {
+            socket: runtime.unwrap_or(state).join("dwell.sock"),
+            lock: state.join("dwelld.lock"),
+            record: Some(state.join("dwelld.json")),
+        }
+    }
+
+    /// A socket that somebody named: its lock lies beside it, and nothing announces it.
+    pub fn named(socket: PathBuf) -> Self {
+        let mut lock = socket.clone().into_os_string();
+        lock.push(".lock");
+        Self {
+            socket,
+            lock: lock.into(),
+            record: None,
+        }
+    }
+}
+
+/// What the state directory says of the daemon that listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its process.
+    pub pid: u32,
+    /// Its socket.
+    pub socket: String,
+    /// In milliseconds since the Unix epoch.
+    pub started_at: u64,
+    /// Its release.
+    pub version: String,
+}
+
+/// Why there is no listening socket.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    #[error("dwelld is already running: {}, socket {}", show_pid(*.pid), .socket.display())]
+    Running { pid: Option<u32>, socket: PathBuf },
+    #[error(
+        "another dwelld holds {} but does not listen on {}: wait for it to end, or end it",
+        .lock.display(),
+        .socket.display()
+    )]
+    Locked { lock: PathBuf, socket: PathBuf },
+    #[error(
+        "the socket path {} has {length} bytes, and the system allows {PATH_LIMIT}: name a shorter one with --socket",
+        .path.display()
+    )]
+    TooLong { path: PathBuf, length: usize },
+    #[error("{} is in the way and is no socket: move it, or name another with --socket", .0.display())]
+    InTheWay(PathBuf),
+    #[error("{} belongs to user {owner}, not to us: name a socket in a directory of your own with --socket", .path.display())]
+    Foreign { path: PathBuf, owner: u32 },
+    #[error("others may write to {}: run chmod go-w on it, or name another place with --socket", .0.display())]
+    Writable(PathBuf),
+    #[error("cannot {attempt} {}: {error}", .path.display())]
+    Io {
+        attempt: &'static str,
+        path: PathBuf,
+        error: io::Error,
+    },
+}
+
+impl ListenError {
+    /// The exit code: 3 when a daemon runs already, so that whoever wanted one just connects.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Running { .. } => 3,
+            _ => 1,
+        }
+    }
+}
+
+fn show_pid(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "pid unknown".into(), |pid| format!("pid {pid}"))
+}
+
+fn failed<'a>(attempt: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> ListenError + 'a {
+    move |error| ListenError::Io {
+        attempt,
+        path: path.to_owned(),
+        error,
+    }
+}
+
+/// The listening socket with its lock. Dropped, it takes its traces away and frees the lock last.
+pub struct Listener {
+    /// None once closed.
+    socket: Mutex<Option<UnixListener>>,
+    place: Place,
+    /// The socket file's inode, when we made it: only that one is ours to unlink.
+    made: Option<(u64, u64)>,
+    _lock: File,
+}
+
+/// Locks, then binds (or takes the socket that systemd hands over). Blocks while another daemon starts or stops, so
+/// it belongs before anything runs; needs a tokio runtime's context.
+pub fn listen(place: Place) -> Result<Listener, ListenError> {
+    let handed = ListenFd::from_env().take_unix_listener(0).ok().flatten();
+    if handed.is_none() {
+        check_length(&place.socket)?;
+        make_directory(&place.socket)?;
+    }
+    make_directory(&place.lock)?;
+    let lock = take_lock(&place)?;
+    match handed {
+        Some(socket) => adopt(socket, place, lock),
+        None => bind(place, lock),
+    }
+}
+
+impl Listener {
+    /// Where it listens.
+    pub fn socket(&self) -> &Path {
+        &self.place.socket
+    }
+
+    /// The next client.
+    pub async fn accept(&self) -> io::Result<UnixStream> {
+        std::future::poll_fn(|context| {
+            let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*socket {
+                Some(socket) => socket.poll_accept(context),
+                None => std::task::Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            }
+        })
+        .await
+        .map(|(stream, _)| stream)
+    }
+
+    /// Stops listening: the socket and its record vanish, the lock stays with this process until the drop.
+    pub fn close(&self) {
+        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        if socket.is_none() {
+            return;
+        }
+        if let Some(record) = &self.place.record {
+            let _ = fs::remove_file(record);
+        }
+        if self.made.is_some() && identity(&self.place.socket) == self.made {
+            let _ = fs::remove_file(&self.place.socket);
+        }
+        *socket = None;
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn bind(place: Place, lock: File) -> Result<Listener, ListenError> {
+    remove_dead(&place.socket)?;
+    let path = &place.socket;
+    // From its first moment the file has these bits: there is no gap between bind and chmod.
+    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+    let bound = StdListener::bind(path);
+    rustix::process::umask(before);
+    let socket = bound.map_err(failed("listen on", path))?;
+    let made = identity(path);
+    finish(socket, place, lock, made)
+}
+
+/// Takes a socket that systemd bound; its path is systemd's to make and to remove.
+fn adopt(socket: StdListener, mut place: Place, lock: File) -> Result<Listener, ListenError> {
+    if let Ok(address) = socket.local_addr()
+        && let Some(path) = address.as_pathname()
+    {
+        place.socket = path.to_owned();
+    }
+    finish(socket, place, lock, None)
+}
+
+fn finish(
+    socket: StdListener,
+    place: Place,
+    lock: File,
+    made: Option<(u64, u64)>,
+) -> Result<Listener, ListenError> {
+    let path = &place.socket;
+    socket
+        .set_nonblocking(true)
+        .map_err(failed("listen on", path))?;
+    let socket = UnixListener::from_std(socket).map_err(failed("listen on", path))?;
+    let listener = Listener {
+        socket: Mutex::new(Some(socket)),
+        place,
+        made,
+        _lock: lock,
+    };
+    if let Some(record) = &listener.place.record {
+        write_record(record, &listener.place.socket).map_err(failed("write", record))?;
+    }
+    Ok(listener)
+}
+
+fn check_length(path: &Path) -> Result<(), ListenError> {
+    let length = path.as_os_str().len();
+    if length <= PATH_LIMIT {
+        return Ok(());
+    }
+    Err(ListenError::TooLong {
+        path: path.to_owned(),
+        length,
+    })
+}
+
+/// The directory that a file of ours goes to: made with 0700, and if it was there, ours and closed to others' writing.
+fn make_directory(file: &Path) -> Result<(), ListenError> {
+    let directory = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(failed("make the directory", directory))?;
+    let found = fs::metadata(directory).map_err(failed("look at", directory))?;
+    let ours = rustix::process::geteuid().as_raw();
+    if found.uid() != ours {
+        return Err(ListenError::Foreign {
+            path: directory.to_owned(),
+            owner: found.uid(),
+        });
+    }
+    let mode = found.mode();
+    // With the sticky bit others may add files, but neither remove nor replace ours.
+    if mode & 0o022 != 0 && mode & 0o1000 == 0 {
+        return Err(ListenError::Writable(directory.to_owned()));
+    }
+    Ok(())
+}
+
+/// Takes the lock, or says who listens. Between them lies a daemon that starts or stops: that is waited for.
+fn take_lock(place: &Place) -> Result<File, ListenError> {
+    let lock = open_lock(&place.lock)?;
+    let until = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(lock),
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(failed("lock", &place.lock)(error.into())),
+        }
+        let recorded = place.record.as_deref().and_then(read_record);
+        let recorded = recorded.map(|record| PathBuf::from(record.socket));
+        for socket in recorded.into_iter().chain([place.socket.clone()]) {
+            if let Listens::Yes(pid) = probe(&socket) {
+                return Err(ListenError::Running { pid, socket });
+            }
+        }
+        if Instant::now() > until {
+            return Err(ListenError::Locked {
+                lock: place.lock.clone(),
+                socket: place.socket.clone(),
+            });
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+}
+
+fn open_lock(path: &Path) -> Result<File, ListenError> {
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))
+        .map_err(|error| failed("open the lock", path)(error.into()))?;
+    let lock = File::from(lock);
+    let found = lock.metadata().map_err(failed("look at", path))?;
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(ListenError::Foreign {
+            path: path.to_owned(),
+            owner: found.uid(),
+        });
+    }
+    Ok(lock)
+}
+
+/// Unlinks a socket that nobody listens on; anything else in its place is an error.
+fn remove_dead(path: &Path) -> Result<(), ListenError> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed("look at", path)(error)),
+    };
+    if !found.file_type().is_socket() {
+        return Err(ListenError::InTheWay(path.to_owned()));
+    }
+    match probe(path) {
+        Listens::No => fs::remove_file(path).map_err(failed("remove the dead socket", path)),
+        Listens::Yes(pid) => Err(ListenError::Running {
+            pid,
+            socket: path.to_owned(),
+        }),
+        Listens::Unknown(error) => Err(failed("find out who listens on", path)(error)),
+    }
+}
+
+/// Whether somebody listens on a path.
+enum Listens {
+    /// The process that does, as the kernel names it.
+    Yes(Option<u32>),
+    /// Provably nobody.
+    No,
+    Unknown(io::Error),
+}
+
+fn probe(path: &Path) -> Listens {
+    use rustix::io::Errno;
+    let Ok(address) = SocketAddrUnix::new(path) else {
+        return Listens::Unknown(io::ErrorKind::InvalidInput.into());
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let family = AddressFamily::UNIX;
+    let socket = match rustix::net::socket_with(family, SocketType::STREAM, flags, None) {
+        Ok(socket) => socket,
+        Err(error) => return Listens::Unknown(error.into()),
+    };
+    match rustix::net::connect(&socket, &address) {
+        Ok(()) => Listens::Yes(listener_of(&socket)),
+        // Its backlog is full: it lives, and is busy.
+        Err(Errno::AGAIN) => Listens::Yes(None),
+        Err(Errno::CONNREFUSED | Errno::NOENT) => Listens::No,
+        Err(error) => Listens::Unknown(error.into()),
+    }
+}
+
+fn listener_of(socket: &OwnedFd) -> Option<u32> {
+    let credentials = rustix::net::sockopt::socket_peercred(socket).ok()?;
+    credentials.pid.as_raw_nonzero().get().try_into().ok()
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// What the record says, if there is a readable one. It may be of a daemon that died.
+pub fn read_record(path: &Path) -> Option<Record> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn write_record(path: &Path, socket: &Path) -> io::Result<()> {
+    let record = Record {
+        pid: std::process::id(),
+        socket: socket.to_string_lossy().into_owned(),
+        started_at: now(),
+        version: protocol::version::RELEASE.into(),
+    };
+    let fresh = path.with_extension("json.new");
+    fs::write(&fresh, serde_json::to_vec(&record)?)?;
+    fs::set_permissions(&fresh, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&fresh, path)
+}
+
+fn now() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis().try_into().unwrap_or(u64::MAX))
+}

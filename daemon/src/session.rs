@@ -91,8 +91,12 @@ impl Subscriber {
     pub async fn next(&mut self) -> SessionResult<Entry> {
         unimplemented!()
     }
-    /// The session's current trouble with the store, when it changes (for `session/trouble`).
-    pub async fn trouble(&mut self) -> String {
+    /// The session's trouble with the store, none when there is none: watched beside `next`, which borrows `self`.
+    pub fn troubles(&self) -> tokio::sync::watch::Receiver<Option<Arc<str>>> {
+        unimplemented!()
+    }
+    /// The number of the last event that `next` gave; before the first, where it started.
+    pub fn cursor(&self) -> u64 {
         unimplemented!()
     }
 }

@@ -1,11 +1,29 @@
 //! The store: events, session rows and leases behind one small face; nothing above may know which engine it is.
 //! Must never interpret what a session means by its events.
 
+mod checkpoint;
+mod fault;
+mod fold;
+mod lease;
+mod mailbox;
+mod pace;
+mod read;
+mod rows;
+mod schema;
+mod search;
+mod sync;
+mod writer;
+
+use self::mailbox::{Append, Chore, Mailbox, Work};
+use self::read::{Place, Pool, Stretch};
+use self::writer::{Heads, Writer};
 use protocol::event::Event;
 use protocol::id::SessionId;
 use protocol::session::SearchHit;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 /// An event with its JSON, made once: the same bytes go to the disk and to every client.
 #[derive(Clone, Debug)]
@@ -60,11 +78,12 @@ pub struct SessionRow {
     pub seq: u64,
     pub archived: bool,
     pub parent: Option<SessionId>,
-    /// JSON of what a session was created with (env, toolbox, agent, vars).
+    /// JSON of what a session was created with (env, toolbox, agent, vars). Empty in lists; written empty, it leaves
+    /// what is stored.
     pub settings: String,
 }
 
-/// Which sessions, newest first.
+/// Which sessions, newest first: the archived ones or the others. A limit of 0 is none.
 #[derive(Clone, Debug, Default)]
 pub struct ListQuery {
     pub cwd: Option<String>,
@@ -119,20 +138,74 @@ pub struct Owner {
 /// A cheap handle.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<()>,
+    inner: Arc<Inner>,
 }
 
-#[allow(clippy::unused_async, unused_variables)]
+struct Inner {
+    token: String,
+    mailbox: Arc<Mailbox>,
+    heads: Arc<Heads>,
+    pool: Pool,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Inner {
+    /// What is in the mailbox is still written; nobody waits for it here.
+    fn drop(&mut self) {
+        self.mailbox.close();
+    }
+}
+
 impl Store {
+    /// Opens the store, or makes it with its directory. Blocks for a few milliseconds.
     pub fn open(path: &Path, owner: Owner) -> Result<Self, StoreError> {
-        unimplemented!()
+        let path =
+            std::path::absolute(path).map_err(|error| fault::from_io(path, "open it", &error))?;
+        let mut conn = schema::open(&path)?;
+        let proof = lease::Proof::new(&owner)?;
+        proof
+            .announce(&conn, &owner)
+            .map_err(|error| fault::from_sqlite(&path, "open it", &error))?;
+        let pages =
+            watch_log(&mut conn).map_err(|error| fault::from_sqlite(&path, "open it", &error))?;
+        let mailbox = Arc::new(Mailbox::new(&path));
+        mailbox.chore(Chore::Purge);
+        let heads = Arc::new(Heads::default());
+        let token = proof.token.clone();
+        let threads = |error: std::io::Error| fault::from_io(&path, "start its threads", &error);
+        let writer = Writer::new(
+            path.clone(),
+            conn,
+            Arc::clone(&mailbox),
+            Arc::clone(&heads),
+            proof,
+            sync::Syncer::start(&path).map_err(threads)?,
+            checkpoint::Checkpointer::new(&path, pages),
+        );
+        let thread = std::thread::Builder::new()
+            .name("store-writer".into())
+            .stack_size(512 * 1024)
+            .spawn(move || writer.run())
+            .map_err(threads)?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                pool: Pool::new(&path),
+                token,
+                mailbox,
+                heads,
+                writer: Mutex::new(Some(thread)),
+            }),
+        })
     }
-    /// Adds a session and leases it to this daemon.
+
+    /// Adds a session and leases it to this daemon. It has no events yet, whatever `seq` says.
     pub async fn create(&self, row: SessionRow) -> Result<(), StoreError> {
-        unimplemented!()
+        self.inner.mailbox.ask(Work::Create(row)).await
     }
+
     /// Commits all entries or none; they are consecutive and follow the newest stored one. `row`, when given, replaces
-    /// the session's row in the same commit (else only `seq` and `updated_at` move).
+    /// the session's row in the same commit, but for `seq`; else `seq` and `updated_at` follow the entries (with live
+    /// pieces alone, the row's `updated_at` waits for the next other event). Goes through, too, when nobody waits for it.
     pub async fn append(
         &self,
         session: &SessionId,
@@ -141,8 +214,16 @@ impl Store {
         pace: Pace,
         durability: Durability,
     ) -> Result<(), StoreError> {
-        unimplemented!()
+        let append = Append {
+            session: session.clone(),
+            entries,
+            row,
+            pace,
+            durability,
+        };
+        self.inner.mailbox.ask(Work::Append(append)).await
     }
+
     /// Events with `seq` after the cursor, oldest first. Folded pieces come as one entry whose `seq` is the last piece's.
     pub async fn read(
         &self,
@@ -150,8 +231,9 @@ impl Store {
         after: u64,
         limit: u32,
     ) -> Result<Vec<Entry>, StoreError> {
-        unimplemented!()
+        self.stretch(session, Stretch::After(after), limit).await
     }
+
     /// The newest events before `before`, oldest first.
     pub async fn read_before(
         &self,
@@ -159,47 +241,149 @@ impl Store {
         before: u64,
         limit: u32,
     ) -> Result<Vec<Entry>, StoreError> {
-        unimplemented!()
+        self.stretch(session, Stretch::Before(before), limit).await
     }
+
     /// Folds a finished message's (call's) pieces into one; returns at once, the work is done when there is time.
     pub fn fold(&self, session: &SessionId, key: &str) {
-        unimplemented!()
+        self.inner.mailbox.chore(Chore::Fold {
+            session: session.clone(),
+            piece: key.to_owned(),
+        });
     }
+
     pub async fn row(&self, session: &SessionId) -> Result<SessionRow, StoreError> {
-        unimplemented!()
+        let (heads, token) = self.shared();
+        let id = session.clone();
+        let row = self
+            .inner
+            .pool
+            .run("read a session", move |conn| {
+                read::row(conn, &heads, &token, &id)
+            })
+            .await?;
+        row.ok_or_else(|| StoreError::NotFound(session.clone()))
     }
+
+    /// A page, and the cursor of the next one. Rows come without their settings.
     pub async fn list(
         &self,
         query: ListQuery,
     ) -> Result<(Vec<SessionRow>, Option<String>), StoreError> {
-        unimplemented!()
+        let from = Place::parse(query.cursor.as_deref())?;
+        let (_, token) = self.shared();
+        self.inner
+            .pool
+            .run("list sessions", move |conn| {
+                read::list(conn, &token, &query, from)
+            })
+            .await
     }
+
     pub async fn count(&self) -> Result<u64, StoreError> {
-        unimplemented!()
+        self.inner.pool.run("count sessions", read::count).await
     }
+
+    /// Best matches first: words, "phrases" and prefixes* must all be there. A title's hit has `seq` 0.
     pub async fn search(&self, query: &str, limit: u32) -> Result<Vec<SearchHit>, StoreError> {
-        unimplemented!()
+        let expression = search::expression(query).ok_or_else(|| StoreError::Query {
+            query: query.to_owned(),
+            detail: "there is no word in it".into(),
+        })?;
+        self.inner
+            .pool
+            .run("search", move |conn| {
+                search::search(conn, &expression, limit)
+            })
+            .await
     }
-    /// Changes a row without an event (archive).
+
+    /// Changes a row without an event (archive). Needs no lease, but nobody else may have one.
     pub async fn update_row(&self, row: SessionRow) -> Result<(), StoreError> {
-        unimplemented!()
+        self.inner.mailbox.ask(Work::UpdateRow(row)).await
     }
+
+    /// Deleting an unknown session succeeds.
     pub async fn delete(&self, session: &SessionId) -> Result<(), StoreError> {
-        unimplemented!()
+        self.inner.mailbox.ask(Work::Delete(session.clone())).await
     }
+
     /// Takes the session for this daemon, or says who holds it. Idempotent.
     pub async fn lease(&self, session: &SessionId) -> Result<(), StoreError> {
-        unimplemented!()
+        self.inner.mailbox.ask(Work::Lease(session.clone())).await
     }
+
+    /// Gives the session back. A store that fails here frees it when the daemon ends.
     pub async fn release(&self, session: &SessionId) {
-        unimplemented!()
+        let released = self.inner.mailbox.ask(Work::Release(session.clone())).await;
+        if let Err(error) = released {
+            tracing::debug!(%session, %error, "not released");
+        }
     }
+
     /// Sessions whose row says running or waiting but whose owner is gone: a crash left them.
     pub async fn orphans(&self) -> Result<Vec<SessionId>, StoreError> {
-        unimplemented!()
+        let (_, token) = self.shared();
+        self.inner
+            .pool
+            .run("look for orphans", move |conn| read::orphans(conn, &token))
+            .await
     }
+
     /// Commits and syncs what is under way, checkpoints, stops the threads.
     pub async fn close(&self) {
-        unimplemented!()
+        self.inner.pool.close().await;
+        let _ = self.inner.mailbox.ask(Work::Close).await;
+        let thread = self
+            .inner
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+
+    async fn stretch(
+        &self,
+        session: &SessionId,
+        stretch: Stretch,
+        limit: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let (heads, _) = self.shared();
+        let id = session.clone();
+        let found = self
+            .inner
+            .pool
+            .run("read events", move |conn| {
+                let found = read::events(conn, &heads, &id, stretch, limit)?;
+                Ok(found.map(|found| {
+                    let entries = found.into_iter();
+                    entries
+                        .map(|(seq, json)| read::entry(&id, seq, json))
+                        .collect()
+                }))
+            })
+            .await?;
+        found.ok_or_else(|| StoreError::NotFound(session.clone()))
+    }
+
+    fn shared(&self) -> (Arc<Heads>, String) {
+        (Arc::clone(&self.inner.heads), self.inner.token.clone())
     }
 }
+
+/// How long the log is, in pages, as of the last commit.
+fn watch_log(conn: &mut rusqlite::Connection) -> rusqlite::Result<Arc<AtomicU32>> {
+    let pages = Arc::new(AtomicU32::new(0));
+    let told = Arc::clone(&pages);
+    conn.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, count| {
+        told.store(u32::try_from(count).unwrap_or(0), Ordering::Relaxed);
+        Ok(())
+    }))?;
+    Ok(pages)
+}
+
+#[cfg(test)]
+mod tests;

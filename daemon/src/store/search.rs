@@ -1,0 +1,159 @@
+//! Full-text search: which text of an event is found, and how a person's query is understood.
+//! Must never fail on odd syntax: what is not a word, a "phrase" or a prefix* is taken literally.
+
+use super::rows::{self, Key};
+use protocol::event::{Event, EventKind};
+use protocol::id::SessionId;
+use protocol::session::SearchHit;
+use rusqlite::Connection;
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// Bytes of a tool's result that are indexed.
+const RESULT: usize = 8 * 1024;
+
+/// Bytes of anything else.
+const TEXT: usize = 256 * 1024;
+
+/// Words around a match.
+const SNIPPET: &str = "snippet(words, 0, '[', ']', '…', 16)";
+
+pub(super) fn index_event(conn: &Connection, key: Key, event: &Event) -> rusqlite::Result<()> {
+    match text_of(&event.kind) {
+        Some(text) if !text.is_empty() => insert(conn, key, event.seq, &text, event.at),
+        _ => Ok(()),
+    }
+}
+
+/// The title stands where no event does, at 0.
+pub(super) fn index_title(
+    conn: &Connection,
+    key: Key,
+    title: &str,
+    at: u64,
+) -> rusqlite::Result<()> {
+    conn.prepare_cached("DELETE FROM words WHERE rowid = ?1")?
+        .execute([rows::event_id(key, 0)])?;
+    match title {
+        "" => Ok(()),
+        title => insert(conn, key, 0, title, at),
+    }
+}
+
+pub(super) fn search(
+    conn: &Connection,
+    expression: &str,
+    limit: u32,
+) -> rusqlite::Result<Vec<SearchHit>> {
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT words.rowid, {SNIPPET}, words.at, sessions.id, sessions.title
+         FROM words JOIN sessions ON sessions.key = words.rowid >> 32
+         WHERE words MATCH ?1 ORDER BY rank LIMIT ?2"
+    ))?;
+    statement
+        .query_map((expression, limit), |row| {
+            Ok(SearchHit {
+                seq: rows::seq_of(row.get(0)?),
+                snippet: row.get(1)?,
+                at: row.get::<_, i64>(2)?.unsigned_abs(),
+                session: SessionId::from(row.get::<_, String>(3)?),
+                title: row.get(4)?,
+            })
+        })?
+        .collect()
+}
+
+/// The engine's form of what a person wrote: all terms must be there. None when there is no word in it.
+pub(super) fn expression(query: &str) -> Option<String> {
+    let mut terms = Vec::new();
+    let mut rest = query;
+    while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
+        rest = &rest[start..];
+        let term;
+        (term, rest) = match rest.strip_prefix('"') {
+            Some(phrase) => phrase.split_once('"').unwrap_or((phrase, "")),
+            None => rest.split_at(
+                rest.find(|c: char| c.is_whitespace() || c == '"')
+                    .unwrap_or(rest.len()),
+            ),
+        };
+        // A star behind a phrase's quote, or at a word's end.
+        let (term, prefix) = match (rest.strip_prefix('*'), term.strip_suffix('*')) {
+            (Some(after), _) => {
+                rest = after;
+                (term, "*")
+            }
+            (None, Some(word)) => (word, "*"),
+            (None, None) => (term, ""),
+        };
+        if term.chars().any(char::is_alphanumeric) {
+            let quoted = term.replace(['"', '\0'], " ");
+            terms.push(format!("\"{quoted}\"{prefix}"));
+        }
+    }
+    (!terms.is_empty()).then(|| terms.join(" "))
+}
+
+fn insert(conn: &Connection, key: Key, seq: u64, text: &str, at: u64) -> rusqlite::Result<()> {
+    conn.prepare_cached("INSERT INTO words (rowid, text, at) VALUES (?1, ?2, ?3)")?
+        .execute((rows::event_id(key, seq), text, rows::int(at)))
+        .map(drop)
+}
+
+fn text_of(kind: &EventKind) -> Option<Cow<'_, str>> {
+    match kind {
+        EventKind::TurnStarted { text, .. }
+        | EventKind::Said { text, .. }
+        | EventKind::Steered { text }
+        | EventKind::CommandOutput { text } => Some(Cow::Borrowed(head(text, TEXT))),
+        EventKind::Done { result, .. } => {
+            let mut text = String::new();
+            result.values().for_each(|value| strings(value, &mut text));
+            Some(Cow::Owned(text))
+        }
+        EventKind::Saying { .. }
+        | EventKind::Thinking { .. }
+        | EventKind::Doing { .. }
+        | EventKind::ApprovalAsked { .. }
+        | EventKind::ApprovalAnswered { .. }
+        | EventKind::ApprovalWithdrawn { .. }
+        | EventKind::CallStarted { .. }
+        | EventKind::ToolOutput { .. }
+        | EventKind::Signed { .. }
+        | EventKind::Notice { .. }
+        | EventKind::Usage { .. }
+        | EventKind::Retrying { .. }
+        | EventKind::Unsaid { .. }
+        | EventKind::ProviderSwitched { .. }
+        | EventKind::Renamed { .. }
+        | EventKind::Compacted { .. }
+        | EventKind::Cleared
+        | EventKind::Replaced { .. }
+        | EventKind::Queued { .. }
+        | EventKind::Dequeued { .. }
+        | EventKind::Granted { .. }
+        | EventKind::TurnEnded { .. }
+        | EventKind::Unknown => None,
+    }
+}
+
+/// All strings in a result, one a line, up to the cap.
+fn strings(value: &Value, text: &mut String) {
+    match value {
+        Value::String(string) => {
+            let room = RESULT.saturating_sub(text.len());
+            let taken = head(string, room);
+            if !taken.is_empty() {
+                text.push_str(taken);
+                text.push('\n');
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| strings(value, text)),
+        Value::Object(values) => values.values().for_each(|value| strings(value, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn head(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}

@@ -1,0 +1,131 @@
+//! The thread that syncs the write-ahead log to the disk, so that a commit never waits for one it did not ask for.
+//! Must never report a sync that began before it was asked for.
+
+use super::mailbox::Reply;
+use super::{StoreError, fault};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+#[derive(Default)]
+struct Wanted {
+    /// Whether anything was asked for since the last sync began.
+    sync: bool,
+    /// Who waits for the next sync. Bounded by the mailbox's room.
+    waiters: Vec<Reply>,
+    stop: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    wanted: Mutex<Wanted>,
+    wake: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) struct Syncer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Syncer {
+    /// `path` is the store's; its log lies beside it.
+    pub(super) fn start(path: &Path) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let path = path.to_owned();
+        let thread = std::thread::Builder::new()
+            .name("store-sync".into())
+            .stack_size(128 * 1024)
+            .spawn(move || run(&theirs, &path))?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// A sync follows soon; several that fall together are one.
+    pub(super) fn kick(&self) {
+        self.shared.lock().sync = true;
+        self.shared.wake.notify_one();
+    }
+
+    /// Answers when a sync that begins from here on is done.
+    pub(super) fn answer(&self, reply: Reply) {
+        let mut wanted = self.shared.lock();
+        wanted.sync = true;
+        wanted.waiters.push(reply);
+        drop(wanted);
+        self.shared.wake.notify_one();
+    }
+}
+
+impl Drop for Syncer {
+    /// Does what was asked for, then ends the thread.
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Shared, path: &Path) {
+    let mut log = None;
+    while let Some(waiters) = next(shared) {
+        let done = sync(&mut log, path);
+        if let Err(error) = &done {
+            tracing::error!(%error, "what was committed may not survive a loss of power");
+        }
+        for waiter in waiters {
+            let _ = waiter.send(done.clone());
+        }
+    }
+}
+
+fn next(shared: &Shared) -> Option<Vec<Reply>> {
+    let mut wanted = shared.lock();
+    loop {
+        if std::mem::take(&mut wanted.sync) {
+            return Some(std::mem::take(&mut wanted.waiters));
+        }
+        if wanted.stop {
+            return None;
+        }
+        wanted = shared
+            .wake
+            .wait(wanted)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+fn sync(log: &mut Option<File>, path: &Path) -> Result<(), StoreError> {
+    let failed = |error: std::io::Error| fault::from_io(path, "sync its log", &error);
+    let file = match log {
+        Some(file) => file,
+        None => log.insert(open_log(path).map_err(failed)?),
+    };
+    file.sync_data().map_err(failed)
+}
+
+/// The log stays the same file as long as the writer has the store open. Its name must survive too, hence the directory.
+fn open_log(path: &Path) -> std::io::Result<File> {
+    let file = File::open(log_path(path))?;
+    if let Some(dir) = path.parent() {
+        File::open(dir)?.sync_all()?;
+    }
+    Ok(file)
+}
+
+pub(super) fn log_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}

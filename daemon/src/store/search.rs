@@ -111,7 +111,8 @@ fn text_of(kind: &EventKind) -> Option<Cow<'_, str>> {
             result.values().for_each(|value| strings(value, &mut text));
             Some(Cow::Owned(text))
         }
-        EventKind::Saying { .. }
+        EventKind::RoundStarted { .. }
+        | EventKind::Saying { .. }
         | EventKind::Thinking { .. }
         | EventKind::Doing { .. }
         | EventKind::ApprovalAsked { .. }

@@ -1,0 +1,430 @@
+//! A session's state: a pure, total fold of its events. Must never do IO, read a clock or refuse an event.
+
+use super::conversation::{Assistant, Conversation};
+use protocol::approval::{Answer, Approval};
+use protocol::event::{Event, EventKind, TurnStatus};
+use protocol::id::{ApprovalId, CallId, MessageId, QueuedId, SessionId, TurnId};
+use protocol::session::{Queued, SessionState};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashMap};
+
+/// Everything the log says, in the form that decisions need.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    pub seq: u64,
+    pub updated_at: u64,
+    pub title: String,
+    pub provider: Option<(String, Option<String>)>,
+    /// The turn that runs or waits.
+    pub turn: Option<Turn>,
+    /// How the last one ended.
+    pub last: Option<(TurnStatus, String)>,
+    pub conversation: Conversation,
+    pub queue: Vec<Queued>,
+    pub approvals: BTreeMap<ApprovalId, Approval>,
+    pub answered: HashMap<ApprovalId, Answered>,
+    pub grants: Vec<(String, String)>,
+    /// Calls without an end, in the order they were made, whoever made them.
+    pub open_calls: Vec<OpenCall>,
+    /// Tokens of `turn/start` and what they led to.
+    pub tokens: HashMap<String, Token>,
+    /// Ended turns and the event that says how.
+    pub ended: HashMap<TurnId, u64>,
+    pub usage: Option<Usage>,
+    pub counters: Counters,
+}
+
+/// The running turn.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    pub id: TurnId,
+    pub started_seq: u64,
+    /// Round trips begun.
+    pub rounds: u32,
+    /// The round trip under way or last done.
+    pub round: Option<Round>,
+    /// The last call and its failing result, and how often they came one after the other.
+    pub repeat: Option<Repeat>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Round {
+    pub message: MessageId,
+    pub started_seq: u64,
+    /// The provider's stream ended well.
+    pub whole: bool,
+    pub calls: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct Repeat {
+    pub name: String,
+    pub arguments: Value,
+    pub result: Map<String, Value>,
+    pub times: u32,
+}
+
+/// A call that has not ended.
+#[derive(Clone, Debug)]
+pub struct OpenCall {
+    pub call: CallId,
+    pub turn: Option<TurnId>,
+    pub name: String,
+    pub arguments: Value,
+    pub parent: Option<CallId>,
+    /// Whether a model made it: only those hold up the turn.
+    pub by_model: bool,
+    pub started: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Answered {
+    pub call: CallId,
+    pub answer: Answer,
+    pub by: String,
+    pub reason: Option<String>,
+}
+
+/// What a prompt's token led to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Token {
+    Turn(TurnId, u64),
+    Queued(QueuedId, u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+    pub cached: u64,
+    pub window: Option<u64>,
+}
+
+/// The highest numbers given out, so that no id is used twice.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    pub turns: u64,
+    pub messages: u64,
+    pub calls: u64,
+    pub approvals: u64,
+    pub queued: u64,
+}
+
+impl State {
+    /// The state after a log.
+    pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+        let mut state = Self::default();
+        for event in events {
+            state.apply(event);
+        }
+        state
+    }
+
+    /// What the session does now.
+    pub fn status(&self) -> (SessionState, Option<String>) {
+        match (&self.turn, &self.last) {
+            (Some(turn), _) if self.waits(&turn.id) => (SessionState::Waiting, None),
+            (Some(_), _) => (SessionState::Running, None),
+            (None, Some((TurnStatus::Failed | TurnStatus::Interrupted | TurnStatus::Refused, why))) => {
+                (SessionState::Failed, Some(why.clone()))
+            }
+            (None, _) => (SessionState::Idle, None),
+        }
+    }
+
+    fn waits(&self, turn: &TurnId) -> bool {
+        let of_turn = |call: &CallId| self.open_calls.iter().any(|c| c.call == *call && c.turn.as_ref() == Some(turn));
+        self.approvals.values().any(|a| of_turn(&a.call))
+    }
+
+    /// The question that waits for a call.
+    pub fn approval_of(&self, call: &CallId) -> Option<&Approval> {
+        self.approvals.values().find(|a| a.call == *call)
+    }
+
+    /// The answer that a call got.
+    pub fn answer_of(&self, call: &CallId) -> Option<&Answered> {
+        self.answered.values().find(|a| a.call == *call)
+    }
+
+    /// Calls of the model that hold up the running turn.
+    pub fn pending_calls(&self) -> impl Iterator<Item = &OpenCall> {
+        let turn = self.turn.as_ref().map(|t| &t.id);
+        self.open_calls.iter().filter(move |c| c.by_model && turn.is_some() && c.turn.as_ref() == turn)
+    }
+
+    /// What the model has said in the round trip under way.
+    pub fn round_text(&self) -> &str {
+        let message = self.turn.as_ref().and_then(|t| t.round.as_ref()).map(|r| &r.message);
+        message.and_then(|m| self.conversation.assistant(m)).map_or("", Assistant::text)
+    }
+
+    pub fn next_turn(&self, session: &SessionId) -> TurnId {
+        format!("{session}.t{}", self.counters.turns + 1).into()
+    }
+
+    pub fn next_approval(&self, session: &SessionId) -> ApprovalId {
+        format!("{session}.a{}", self.counters.approvals + 1).into()
+    }
+
+    pub fn next_message(&self) -> MessageId {
+        format!("m{}", self.counters.messages + 1).into()
+    }
+
+    pub fn next_queued(&self) -> QueuedId {
+        format!("q{}", self.counters.queued + 1).into()
+    }
+
+    /// Applies one event. Every event applies to every state.
+    pub fn apply(&mut self, event: &Event) {
+        self.seq = self.seq.max(event.seq);
+        self.updated_at = event.at;
+        match &event.kind {
+            EventKind::TurnStarted { .. } | EventKind::RoundStarted { .. } | EventKind::TurnEnded { .. } => {
+                self.apply_turn(event);
+            }
+            EventKind::Saying { .. }
+            | EventKind::Said { .. }
+            | EventKind::Thinking { .. }
+            | EventKind::Unsaid { .. }
+            | EventKind::Signed { .. } => self.apply_message(event),
+            EventKind::Doing { .. }
+            | EventKind::CallStarted { .. }
+            | EventKind::Done { .. }
+            | EventKind::ApprovalAsked { .. }
+            | EventKind::ApprovalAnswered { .. }
+            | EventKind::ApprovalWithdrawn { .. }
+            | EventKind::Granted { .. } => self.apply_call(event),
+            EventKind::Queued { .. } => self.enqueue(event),
+            EventKind::Dequeued { queued } => self.queue.retain(|q| q.queued != *queued),
+            EventKind::Steered { text } => self.conversation.steer(event.seq, text.clone()),
+            EventKind::Usage { input, output, cached, window } => {
+                self.usage = Some(Usage { input: *input, output: *output, cached: *cached, window: *window });
+            }
+            EventKind::Renamed { title } => self.title.clone_from(title),
+            EventKind::ProviderSwitched { .. }
+            | EventKind::Compacted { .. }
+            | EventKind::Cleared
+            | EventKind::Replaced { .. } => self.apply_context(event),
+            EventKind::ToolOutput { .. }
+            | EventKind::Notice { .. }
+            | EventKind::Retrying { .. }
+            | EventKind::CommandOutput { .. }
+            | EventKind::Unknown => {}
+        }
+    }
+
+    fn apply_turn(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::TurnStarted { text, images, token, .. } => {
+                self.begin_turn(event, token.as_deref());
+                self.conversation.user(text.clone(), images.clone());
+                if self.title.is_empty() {
+                    self.title = title_of(text);
+                }
+            }
+            EventKind::RoundStarted { round, message } => self.begin_round(event, *round, message),
+            EventKind::TurnEnded { status, reply } => self.end_turn(event, *status, reply),
+            _ => {}
+        }
+    }
+
+    fn apply_message(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::Saying { message, offset, text } => {
+                self.saw_message(message);
+                self.conversation.saying(message, *offset, text);
+            }
+            EventKind::Said { message, text } => self.said(message, text),
+            EventKind::Signed { message, provider, block } => self.conversation.signed(message, provider, block),
+            EventKind::Unsaid { message } => self.conversation.unsaid(message),
+            EventKind::Thinking { message, .. } => self.saw_message(message),
+            _ => {}
+        }
+    }
+
+    fn apply_call(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::Doing { call, message, name, arguments, id, .. } => {
+                self.doing(event);
+                if let Some(message) = message {
+                    self.conversation.doing(message, call, id.as_deref(), name, arguments);
+                }
+            }
+            EventKind::CallStarted { call } => {
+                if let Some(open) = self.open_calls.iter_mut().find(|c| c.call == *call) {
+                    open.started = true;
+                }
+            }
+            EventKind::Done { call, result, .. } => self.done(call, result),
+            EventKind::ApprovalAsked { .. } => self.asked(event),
+            EventKind::ApprovalAnswered { approval, answer, by, reason, .. } => {
+                if let Some(asked) = self.approvals.remove(approval) {
+                    let (call, by, reason) = (asked.call, by.clone(), reason.clone());
+                    self.answered.insert(approval.clone(), Answered { call, answer: *answer, by, reason });
+                }
+            }
+            EventKind::ApprovalWithdrawn { approval, .. } => {
+                self.approvals.remove(approval);
+            }
+            EventKind::Granted { tool, pattern } => self.grants.push((tool.clone(), pattern.clone())),
+            _ => {}
+        }
+    }
+
+    fn apply_context(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::ProviderSwitched { name, model } => self.provider = Some((name.clone(), model.clone())),
+            EventKind::Compacted { summary } => {
+                self.conversation.restart();
+                self.conversation.user(summary.clone(), Vec::new());
+            }
+            EventKind::Cleared => self.conversation.restart(),
+            EventKind::Replaced { messages } => self.conversation.replace(messages),
+            _ => {}
+        }
+        self.usage = None;
+    }
+
+    fn begin_turn(&mut self, event: &Event, token: Option<&str>) {
+        let Some(id) = event.turn.clone() else { return };
+        self.counters.turns = self.counters.turns.max(number(id.as_str()));
+        if let Some(token) = token {
+            self.tokens.insert(token.to_owned(), Token::Turn(id.clone(), event.seq));
+        }
+        self.last = None;
+        self.turn = Some(Turn { id, started_seq: event.seq, rounds: 0, round: None, repeat: None });
+    }
+
+    fn begin_round(&mut self, event: &Event, round: u32, message: &MessageId) {
+        self.saw_message(message);
+        self.conversation.begin(message, event.seq);
+        if let Some(turn) = &mut self.turn {
+            turn.rounds = turn.rounds.max(round);
+            let message = message.clone();
+            turn.round = Some(Round { message, started_seq: event.seq, whole: false, calls: 0 });
+        }
+    }
+
+    fn end_turn(&mut self, event: &Event, status: TurnStatus, reply: &str) {
+        self.conversation.end();
+        if let Some(id) = &event.turn {
+            self.ended.insert(id.clone(), event.seq);
+            self.open_calls.retain(|c| c.turn.as_ref() != Some(id));
+        }
+        let open = &self.open_calls;
+        self.approvals.retain(|_, a| open.iter().any(|c| c.call == a.call));
+        self.turn = None;
+        self.last = Some((status, reply.to_owned()));
+    }
+
+    fn said(&mut self, message: &MessageId, text: &str) {
+        self.saw_message(message);
+        self.conversation.said(message, text);
+        if let Some(round) = self.turn.as_mut().and_then(|t| t.round.as_mut())
+            && round.message == *message
+        {
+            round.whole = true;
+        }
+    }
+
+    fn doing(&mut self, event: &Event) {
+        let EventKind::Doing { call, message, name, arguments, parent, .. } = &event.kind else { return };
+        self.counters.calls = self.counters.calls.max(number(call.as_str()));
+        if let (Some(message), Some(round)) = (message, self.turn.as_mut().and_then(|t| t.round.as_mut()))
+            && round.message == *message
+        {
+            round.calls += 1;
+        }
+        self.open_calls.push(OpenCall {
+            call: call.clone(),
+            turn: event.turn.clone(),
+            name: name.clone(),
+            arguments: arguments.clone(),
+            parent: parent.clone(),
+            by_model: message.is_some(),
+            started: false,
+        });
+    }
+
+    fn done(&mut self, call: &CallId, result: &Map<String, Value>) {
+        let Some(at) = self.open_calls.iter().position(|c| c.call == *call) else { return };
+        let open = self.open_calls.remove(at);
+        self.approvals.retain(|_, a| a.call != *call);
+        if !open.by_model {
+            return;
+        }
+        let times = self.count_repeat(open.name, open.arguments, result);
+        self.conversation.done(call, result, times);
+    }
+
+    /// How often the same call failed in the same way, one after the other; 0 for a success.
+    fn count_repeat(&mut self, name: String, arguments: Value, result: &Map<String, Value>) -> u32 {
+        let Some(turn) = &mut self.turn else { return 0 };
+        if result.get("ok") != Some(&Value::Bool(false)) {
+            turn.repeat = None;
+            return 0;
+        }
+        let same = |r: &&Repeat| r.name == name && r.arguments == arguments && r.result == *result;
+        let times = turn.repeat.as_ref().filter(same).map_or(0, |r| r.times) + 1;
+        turn.repeat = Some(Repeat { name, arguments, result: result.clone(), times });
+        times
+    }
+
+    fn asked(&mut self, event: &Event) {
+        let EventKind::ApprovalAsked { approval, call, tool, arguments, why } = &event.kind else { return };
+        self.counters.approvals = self.counters.approvals.max(number(approval.as_str()));
+        let asked = Approval {
+            approval: approval.clone(),
+            session: event.session.clone(),
+            call: call.clone(),
+            tool: tool.clone(),
+            arguments: arguments.clone(),
+            why: why.clone(),
+            asked_at: event.at,
+        };
+        self.approvals.insert(approval.clone(), asked);
+    }
+
+    fn enqueue(&mut self, event: &Event) {
+        let EventKind::Queued { queued, text, images, token, client } = &event.kind else { return };
+        self.counters.queued = self.counters.queued.max(number(queued.as_str()));
+        if let Some(token) = token {
+            self.tokens.insert(token.clone(), Token::Queued(queued.clone(), event.seq));
+        }
+        self.queue.push(Queued {
+            queued: queued.clone(),
+            text: text.clone(),
+            images: images.clone(),
+            token: token.clone(),
+            client: client.clone(),
+            at: event.at,
+        });
+    }
+
+    fn saw_message(&mut self, message: &MessageId) {
+        self.counters.messages = self.counters.messages.max(number(message.as_str()));
+    }
+}
+
+/// The thought that goes with a message: an id of its own, so that each has its own offsets.
+pub fn thought_of(message: &MessageId) -> MessageId {
+    format!("t{}", message.as_str().trim_start_matches('m')).into()
+}
+
+/// The number in an id that this module made: its last run of digits before any `/`.
+fn number(id: &str) -> u64 {
+    let head = id.split('/').next().unwrap_or(id);
+    let digits = head.bytes().rev().take_while(u8::is_ascii_digit).count();
+    head[head.len() - digits..].parse().unwrap_or(0)
+}
+
+/// A title from the first line of a prompt.
+fn title_of(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("");
+    let mut title: String = line.chars().take(80).collect();
+    if title.len() < line.len() {
+        title.push('…');
+    }
+    title
+}

@@ -1,0 +1,50 @@
+//! What a turn does next: a pure function of the state. Must never know how it is done.
+
+use crate::session::state::{OpenCall, State};
+use protocol::event::TurnStatus;
+use protocol::id::{ApprovalId, CallId};
+
+/// How many times a call may fail in the same way before the turn stops.
+const GIVE_UP_AFTER: u32 = 6;
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// No turn runs.
+    Idle,
+    /// Ask the model; the number of the round trip.
+    CallModel(u32),
+    /// Run the first call without an end.
+    RunCall(CallId),
+    /// The same, after a person's answer.
+    AwaitApproval(CallId, ApprovalId),
+    /// The turn is over.
+    Finish(TurnStatus, String),
+}
+
+/// The next step of the running turn.
+pub fn next_step(state: &State, max_rounds: u32) -> Step {
+    let Some(turn) = &state.turn else { return Step::Idle };
+    if let Some(call) = state.pending_calls().next() {
+        return step_of(state, call);
+    }
+    if let Some(repeat) = turn.repeat.as_ref().filter(|r| r.times >= GIVE_UP_AFTER) {
+        let reply = format!("stopped: {} failed {} times in the same way", repeat.name, repeat.times);
+        return Step::Finish(TurnStatus::Failed, reply);
+    }
+    let silent = turn.round.as_ref().is_some_and(|r| r.whole && r.calls == 0);
+    if silent && !state.conversation.has_steers() {
+        return Step::Finish(TurnStatus::Completed, state.round_text().to_owned());
+    }
+    if turn.rounds >= max_rounds {
+        return Step::Finish(TurnStatus::MaxRounds, format!("stopped after {max_rounds} rounds"));
+    }
+    Step::CallModel(turn.rounds + 1)
+}
+
+fn step_of(state: &State, call: &OpenCall) -> Step {
+    match state.approval_of(&call.call) {
+        Some(approval) => Step::AwaitApproval(call.call.clone(), approval.approval.clone()),
+        None => Step::RunCall(call.call.clone()),
+    }
+}

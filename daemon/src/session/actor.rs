@@ -1,0 +1,326 @@
+//! The actor of one session, its only writer: commit, then apply, then publish.
+//! Must never wait for a client, a model or a tool.
+
+mod approval;
+mod call;
+mod turn;
+mod view;
+
+use super::live::{Live, Piece};
+use super::message::{Guard, Handle, Msg, Reply};
+use super::services::Services;
+use super::state::{State, thought_of};
+use super::subscriber::Feed;
+use super::{SessionError, SessionResult};
+use crate::provider::Provider;
+use crate::store::{Durability, Entry, Pace, SessionRow, StoreError};
+use crate::toolbox::Verdict;
+use crate::workspace::Workspace;
+use protocol::event::{Event, EventKind};
+use protocol::id::{ApprovalId, CallId, SessionId, TurnId};
+use protocol::turn::Ended;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// What an actor and those who hold its handle share, fixed while it is loaded.
+pub struct Shared {
+    pub services: Arc<Services>,
+    pub workspace: Arc<Workspace>,
+    pub cwd: PathBuf,
+    pub env: Arc<BTreeMap<String, String>>,
+}
+
+/// An event without its place in the log.
+pub type Draft = (Option<TurnId>, EventKind);
+
+pub struct Actor {
+    id: SessionId,
+    shared: Arc<Shared>,
+    state: State,
+    row: SessionRow,
+    feed: Arc<Feed>,
+    live: Arc<Live>,
+    mailbox: mpsc::Receiver<Msg>,
+    /// Weak, so that the actor does not keep itself in memory.
+    own: mpsc::WeakSender<Msg>,
+    provider: Option<Arc<dyn Provider>>,
+    running: Option<Running>,
+    /// Who waits for the end of a turn.
+    waiters: Vec<(TurnId, Reply<Ended>)>,
+    /// Calls that wait for people.
+    asking: HashMap<ApprovalId, oneshot::Sender<Result<Verdict, String>>>,
+    /// Calls that no model made, and what stops them.
+    by_hand: HashMap<CallId, CancellationToken>,
+    /// How far the pieces of each streaming message, thought or call have come, in Unicode scalar values.
+    streaming: HashMap<String, u64>,
+    /// The end of a turn that the store could not take yet.
+    owed: Vec<Draft>,
+    quiet: Vec<oneshot::Sender<()>>,
+}
+
+struct Running {
+    turn: TurnId,
+    cancel: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+/// Whether the loop goes on.
+enum Flow {
+    On,
+    Ended,
+}
+
+/// What an actor starts from.
+pub struct Loaded {
+    pub row: SessionRow,
+    pub state: State,
+    pub shared: Shared,
+    pub provider: Option<Arc<dyn Provider>>,
+}
+
+/// Starts an actor and gives its handle. It ends by `Halt`, `Vanish`, or when the manager lets it go.
+pub fn spawn(loaded: Loaded) -> (Handle, JoinHandle<()>) {
+    let (sender, mailbox) = mpsc::channel(super::message::MAILBOX);
+    let id = loaded.row.id.clone();
+    let shared = Arc::new(loaded.shared);
+    let (feed, live) = (Arc::new(Feed::new(loaded.state.seq)), Arc::new(Live::default()));
+    let actor = Actor {
+        id: id.clone(),
+        shared: Arc::clone(&shared),
+        state: loaded.state,
+        row: loaded.row,
+        feed: Arc::clone(&feed),
+        live: Arc::clone(&live),
+        mailbox,
+        own: sender.downgrade(),
+        provider: loaded.provider,
+        running: None,
+        waiters: Vec::new(),
+        asking: HashMap::new(),
+        by_hand: HashMap::new(),
+        streaming: HashMap::new(),
+        owed: Vec::new(),
+        quiet: Vec::new(),
+    };
+    let handle = Handle { id, mailbox: sender, feed, live, shared };
+    let task = tokio::spawn(actor.run());
+    (handle, task)
+}
+
+impl Actor {
+    async fn run(mut self) {
+        self.recover().await;
+        loop {
+            let live = Arc::clone(&self.live);
+            tokio::select! {
+                biased;
+                message = self.mailbox.recv() => match message {
+                    Some(message) => if let Flow::Ended = self.handle(message).await { return },
+                    None => return,
+                },
+                () = live.filled() => self.flush().await,
+            }
+        }
+    }
+
+    /// The table of what an actor does.
+    async fn handle(&mut self, message: Msg) -> Flow {
+        match message {
+            Msg::Start(prompt, reply) => self.start(prompt, reply).await,
+            Msg::Steer(text, reply) => send(reply, self.steer(text).await),
+            Msg::Cancel(reply) => send(reply, self.cancel().await),
+            Msg::Wait(turn, reply) => self.wait(turn, reply),
+            Msg::Record(kind, guard, reply) => send(reply, self.record_one(kind, guard).await),
+            Msg::Answer(answering, reply) => send(reply, self.answer(answering).await),
+            Msg::Unqueue(queued, reply) => send(reply, self.unqueue(queued).await),
+            Msg::Switch { name, model, provider, reply } => send(reply, self.switch(name, model, provider).await),
+            Msg::View(reply) => send(reply, Ok(self.view())),
+            Msg::Queue(reply) => send(reply, Ok(self.state.queue.clone())),
+            Msg::Approvals(reply) => send(reply, Ok(self.state.approvals.values().cloned().collect())),
+            Msg::Conversation(reply) => send(reply, Ok(self.messages())),
+            Msg::Grants(reply) => send(reply, Ok(self.state.grants.clone())),
+            Msg::Instance(reply) => send(reply, Ok(self.instance())),
+            Msg::Next(reply) => send(reply, self.next().await),
+            Msg::Built(provider) => self.provider = Some(provider),
+            Msg::RoundDone(end, reply) => send(reply, self.round_done(end).await),
+            Msg::Again(again, reply) => send(reply, self.again(again).await),
+            Msg::CallDone { call, result, ms, reply } => send(reply, self.call_done(call, result, ms).await),
+            Msg::End(status, text, reply) => send(reply, Ok(self.end(status, text).await)),
+            Msg::ByHand(call, reply) => send(reply, self.begin_by_hand(call).await),
+            Msg::ByHandDone { call, result, ms, reply } => send(reply, self.end_by_hand(call, result, ms).await),
+            Msg::Ask(asking, reply) => self.ask(asking, reply).await,
+            Msg::Started(call, reply) => send(reply, self.call_started(call).await),
+            Msg::Archive(archived, reply) => send(reply, self.archive(archived).await),
+            Msg::Quiet(reply) => self.when_quiet(reply),
+            Msg::Halt(reply) => {
+                self.halt().await;
+                let _ = reply.send(());
+                return Flow::Ended;
+            }
+            Msg::Vanish(reply) => {
+                self.vanish();
+                let _ = reply.send(());
+                return Flow::Ended;
+            }
+        }
+        Flow::On
+    }
+
+    /// Stores what was streamed since the last time.
+    async fn flush(&mut self) {
+        let drafts = self.drain();
+        if !drafts.is_empty()
+            && let Ok(entries) = self.commit(drafts, Pace::Floor, Durability::Committed).await
+        {
+            self.publish(entries);
+        }
+    }
+
+    /// Commits, applies and publishes; what was streamed before comes first. Returns the last event's number.
+    async fn record(&mut self, drafts: Vec<Draft>, durability: Durability) -> Result<u64, StoreError> {
+        let mut all = self.drain();
+        all.extend(drafts);
+        let entries = self.commit(all, Pace::Now, durability).await?;
+        self.publish(entries);
+        Ok(self.state.seq)
+    }
+
+    async fn record_one(&mut self, kind: EventKind, guard: Guard) -> SessionResult<u64> {
+        if let (Guard::WhenIdle, Some(turn)) = (guard, &self.state.turn) {
+            return Err(SessionError::Busy { session: self.id.clone(), turn: turn.id.clone() });
+        }
+        let turn = self.state.turn.as_ref().map(|t| t.id.clone());
+        Ok(self.record(vec![(turn, kind)], Durability::SyncSoon).await?)
+    }
+
+    /// Commits and applies. Nothing of it has been seen by anybody when it fails.
+    async fn commit(&mut self, drafts: Vec<Draft>, pace: Pace, durability: Durability) -> Result<Vec<Entry>, StoreError> {
+        let at = now_ms();
+        let mut seq = self.state.seq;
+        let place = |(turn, kind): Draft| {
+            seq += 1;
+            let session = self.id.clone();
+            Entry::new(Event { session, seq, first_seq: None, at, turn, kind })
+        };
+        let entries: Vec<Entry> = drafts.into_iter().map(place).collect();
+        let row = self.row_after(&entries);
+        let store = &self.shared.services.store;
+        if let Err(error) = store.append(&self.id, entries.clone(), row.clone(), pace, durability).await {
+            tracing::error!(session = %self.id, %error, "the store did not take events");
+            self.feed.trouble(Some(&error.to_string()));
+            return Err(error);
+        }
+        self.feed.trouble(None);
+        for entry in &entries {
+            self.state.apply(&entry.event);
+        }
+        self.row.seq = self.state.seq;
+        self.row.updated_at = at;
+        if let Some(row) = row {
+            self.row = row;
+            self.tell_change();
+        }
+        Ok(entries)
+    }
+
+    fn publish(&mut self, entries: Vec<Entry>) {
+        self.feed.publish(&entries);
+        for entry in entries {
+            self.fold(&entry.event.kind);
+        }
+    }
+
+    /// Joins the pieces of what is whole.
+    fn fold(&mut self, kind: &EventKind) {
+        match kind {
+            EventKind::Said { message, .. } => {
+                self.fold_key(message.as_str());
+                self.fold_key(thought_of(message).as_str());
+            }
+            EventKind::Unsaid { message } => self.fold_key(message.as_str()),
+            EventKind::Done { call, .. } => self.fold_key(call.as_str()),
+            EventKind::TurnEnded { .. } => {
+                for key in self.streaming.keys().cloned().collect::<Vec<_>>() {
+                    self.fold_key(&key);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fold_key(&mut self, key: &str) {
+        if self.streaming.remove(key).is_some() {
+            self.shared.services.store.fold(&self.id, key);
+        }
+    }
+
+    /// What was streamed, as events in their order.
+    fn drain(&mut self) -> Vec<Draft> {
+        let pieces = self.live.take();
+        if pieces.is_empty() {
+            return Vec::new();
+        }
+        let mut calls = self.state.counters.calls;
+        pieces.into_iter().filter_map(|piece| self.place(piece, &mut calls)).collect()
+    }
+
+    /// A piece as an event; none when what it belongs to is over.
+    fn place(&mut self, piece: Piece, calls: &mut u64) -> Option<Draft> {
+        let turn = self.state.turn.as_ref();
+        let current = turn.and_then(|t| t.round.as_ref()).map(|r| &r.message);
+        let id = turn.map(|t| t.id.clone());
+        match piece {
+            Piece::Saying { message, text } if Some(&message) == current => {
+                let offset = self.advance(message.as_str(), &text);
+                Some((id, EventKind::Saying { message, offset, text }))
+            }
+            Piece::Thinking { message, text } if Some(&message) == current => {
+                let message = thought_of(&message);
+                let offset = self.advance(message.as_str(), &text);
+                Some((id, EventKind::Thinking { message, offset, text }))
+            }
+            Piece::Doing { message, id: own, name, arguments } if Some(&message) == current => {
+                *calls += 1;
+                let (call, message) = (format!("c{calls}").into(), Some(message));
+                let doing = EventKind::Doing { call, message, name, arguments, id: own, parent: None, via: None };
+                Some((id, doing))
+            }
+            Piece::ToolOutput { call, text } => {
+                let turn = self.state.open_calls.iter().find(|c| c.call == call)?.turn.clone();
+                let offset = self.advance(call.as_str(), &text);
+                Some((turn, EventKind::ToolOutput { call, offset, text }))
+            }
+            Piece::Notice { level, text } => Some((id, EventKind::Notice { level, text })),
+            Piece::Saying { .. } | Piece::Thinking { .. } | Piece::Doing { .. } => None,
+        }
+    }
+
+    fn advance(&mut self, key: &str, text: &str) -> u64 {
+        let count = text.chars().count() as u64;
+        match self.streaming.get_mut(key) {
+            Some(chars) => {
+                *chars += count;
+                *chars - count
+            }
+            None => {
+                self.streaming.insert(key.to_owned(), count);
+                0
+            }
+        }
+    }
+}
+
+fn send<T>(reply: Reply<T>, answer: SessionResult<T>) {
+    // Whoever asked may be gone; what was done stays done.
+    let _ = reply.send(answer);
+}
+
+/// Now, in milliseconds since the Unix epoch.
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+}

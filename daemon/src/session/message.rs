@@ -1,0 +1,129 @@
+//! What the rest of the daemon says to a session's actor, and the handle that says it. Must never hold state.
+
+use super::live::Live;
+use super::subscriber::Feed;
+use super::{Prompt, SessionError, SessionResult};
+use crate::provider::{Message, Provider};
+use crate::toolbox::Verdict;
+use crate::turn::{Work, round::RoundEnd};
+use protocol::approval::{Answer, Approval, Scope};
+use protocol::event::{EventKind, TurnStatus};
+use protocol::id::{ApprovalId, CallId, MessageId, QueuedId, SessionId, TurnId};
+use protocol::provider::ProviderInstance;
+use protocol::session::{Queued, Session};
+use protocol::turn::{Cancelled, Ended, Started};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// How many messages wait for an actor; who sends one more waits.
+pub const MAILBOX: usize = 64;
+
+pub type Reply<T> = oneshot::Sender<SessionResult<T>>;
+
+/// Whether something may be recorded while a turn runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    Anytime,
+    WhenIdle,
+}
+
+/// A retry of the round trip under way.
+pub struct Again {
+    pub attempt: u32,
+    pub after_ms: u64,
+    pub why: String,
+}
+
+/// A call that no model made.
+pub struct ByHand {
+    pub name: String,
+    pub arguments: Value,
+    pub parent: Option<CallId>,
+    pub via: &'static str,
+    /// Fires when the session's work is cancelled.
+    pub cancel: CancellationToken,
+}
+
+/// An answer to a question.
+pub struct Answering {
+    pub approval: ApprovalId,
+    pub answer: Answer,
+    pub scope: Scope,
+    pub reason: Option<String>,
+    pub by: String,
+    /// The pattern of an answer that reaches further than its call.
+    pub pattern: String,
+}
+
+/// A question to people.
+pub struct Asking {
+    pub call: CallId,
+    pub tool: String,
+    pub arguments: Value,
+    pub why: String,
+}
+
+pub enum Msg {
+    // From clients, through `Sessions`.
+    Start(Prompt, Reply<Started>),
+    Steer(String, Reply<u64>),
+    Cancel(Reply<Cancelled>),
+    Wait(TurnId, Reply<Ended>),
+    Record(EventKind, Guard, Reply<u64>),
+    Answer(Answering, Reply<u64>),
+    Unqueue(QueuedId, Reply<u64>),
+    Switch { name: String, model: Option<String>, provider: Arc<dyn Provider>, reply: Reply<u64> },
+    View(Reply<Session>),
+    Queue(Reply<Vec<Queued>>),
+    Approvals(Reply<Vec<Approval>>),
+    Conversation(Reply<Vec<Message>>),
+    Grants(Reply<Vec<(String, String)>>),
+    Instance(Reply<Option<ProviderInstance>>),
+    // From the running turn and its calls.
+    Next(Reply<Work>),
+    Built(Arc<dyn Provider>),
+    RoundDone(RoundEnd, Reply<Work>),
+    Again(Again, Reply<MessageId>),
+    CallDone { call: CallId, result: Map<String, Value>, ms: u64, reply: Reply<Work> },
+    End(TurnStatus, String, Reply<()>),
+    ByHand(ByHand, Reply<CallId>),
+    ByHandDone { call: CallId, result: Map<String, Value>, ms: u64, reply: Reply<()> },
+    Ask(Asking, oneshot::Sender<Result<Verdict, String>>),
+    Started(CallId, Reply<()>),
+    // From the manager.
+    Archive(bool, Reply<()>),
+    /// Answers when no turn runs but such as wait for a person.
+    Quiet(oneshot::Sender<()>),
+    /// Ends at once; a turn that waits for a person is left as it is, any other is interrupted.
+    Halt(oneshot::Sender<()>),
+    /// Ends at once and writes nothing more: the session is being deleted.
+    Vanish(oneshot::Sender<()>),
+}
+
+/// A cheap way to speak to one session's actor.
+#[derive(Clone)]
+pub struct Handle {
+    pub id: SessionId,
+    pub mailbox: mpsc::Sender<Msg>,
+    pub feed: Arc<Feed>,
+    pub live: Arc<Live>,
+    pub shared: Arc<super::actor::Shared>,
+}
+
+impl Handle {
+    /// Sends a message and waits for its answer.
+    pub async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Msg) -> SessionResult<T> {
+        let (reply, answer) = oneshot::channel();
+        self.mailbox.send(message(reply)).await.map_err(|_| SessionError::Stopping)?;
+        answer.await.map_err(|_| SessionError::Stopping)?
+    }
+
+    pub async fn tell(&self, message: impl FnOnce(oneshot::Sender<()>) -> Msg) {
+        let (reply, answer) = oneshot::channel();
+        if self.mailbox.send(message(reply)).await.is_ok() {
+            let _ = answer.await;
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A client's view of a session: newest events from a small ring, older ones from the store, each once and in order.
+//! Must never make the actor wait: who is slow reads the log from its cursor.
+
+use super::{SessionError, SessionResult};
+use crate::store::{Entry, Store};
+use protocol::id::SessionId;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// Events kept while a turn runs: enough that a client which reads at all never goes to the store.
+const RING: usize = 512;
+/// Bytes of the ring while a turn runs.
+const RING_BYTES: usize = 1 << 20;
+/// Events and bytes kept of a session that rests.
+const REST: (usize, usize) = (8, 4 << 10);
+/// Events read from the store at once.
+const PAGE: u32 = 256;
+
+/// Where the actor publishes and subscribers look.
+pub struct Feed {
+    ring: Mutex<Ring>,
+    /// The number of the newest event, and whether the session is gone; each change wakes every subscriber.
+    newest: watch::Sender<Tip>,
+    trouble: watch::Sender<Option<Arc<str>>>,
+    clients: AtomicU32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Tip {
+    At(u64),
+    Gone,
+}
+
+#[derive(Default)]
+struct Ring {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+}
+
+impl Feed {
+    pub fn new(newest: u64) -> Self {
+        Self {
+            ring: Mutex::default(),
+            newest: watch::Sender::new(Tip::At(newest)),
+            trouble: watch::Sender::new(None),
+            clients: AtomicU32::new(0),
+        }
+    }
+
+    /// Shows committed events to everybody. Never waits.
+    pub fn publish(&self, entries: &[Entry]) {
+        let Some(last) = entries.last() else { return };
+        let mut ring = self.ring();
+        if self.newest.receiver_count() > 0 {
+            for entry in entries {
+                ring.push(entry.clone());
+            }
+            ring.trim(RING, RING_BYTES);
+        } else {
+            // A ring with a hole would give wrong answers; an empty one sends readers to the store.
+            ring.trim(0, 0);
+        }
+        drop(ring);
+        self.newest.send_replace(Tip::At(last.event.seq));
+    }
+
+    /// The session rests: what is not needed for a client that is up to date goes.
+    pub fn rest(&self) {
+        let mut ring = self.ring();
+        ring.trim(REST.0, REST.1);
+        ring.entries.shrink_to(REST.0);
+    }
+
+    /// Ends every subscription: the session is deleted or leaves memory for good.
+    pub fn close(&self) {
+        self.newest.send_replace(Tip::Gone);
+    }
+
+    /// The store fails (or works again): told beside the log, since it cannot be an event.
+    pub fn trouble(&self, message: Option<&str>) {
+        let message = message.map(Arc::from);
+        self.trouble.send_if_modified(|now| {
+            let changed = *now != message;
+            *now = message;
+            changed
+        });
+    }
+
+    pub fn clients(&self) -> u32 {
+        self.clients.load(Ordering::Relaxed)
+    }
+
+    /// A view that starts after the cursor.
+    pub fn subscribe(self: &Arc<Self>, session: &SessionId, store: &Store, after: Option<u64>) -> SessionResult<Subscriber> {
+        let newest = self.newest.subscribe();
+        let Tip::At(tip) = *newest.borrow() else { return Err(gone(session)) };
+        let cursor = after.unwrap_or(tip);
+        if cursor > tip {
+            return Err(SessionError::CursorBeyond { after: cursor, newest: tip });
+        }
+        self.clients.fetch_add(1, Ordering::Relaxed);
+        let (session, store) = (session.clone(), store.clone());
+        let trouble = self.trouble.subscribe();
+        Ok(Subscriber { feed: Arc::clone(self), session, store, cursor, newest, trouble, batch: VecDeque::new() })
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ring {
+    fn push(&mut self, entry: Entry) {
+        self.bytes += entry.json.len();
+        self.entries.push_back(entry);
+    }
+
+    fn trim(&mut self, entries: usize, bytes: usize) {
+        while self.entries.len() > entries || self.bytes > bytes {
+            let Some(old) = self.entries.pop_front() else { return };
+            self.bytes -= old.json.len();
+        }
+    }
+
+    /// Everything after the cursor, or nothing when part of it has left the ring.
+    fn after(&self, cursor: u64) -> Option<VecDeque<Entry>> {
+        let first = self.entries.front()?.event.seq;
+        if first > cursor + 1 {
+            return None;
+        }
+        let skip = usize::try_from(cursor + 1 - first).ok()?;
+        Some(self.entries.iter().skip(skip).cloned().collect())
+    }
+}
+
+/// One client's view of one session.
+pub struct Subscriber {
+    feed: Arc<Feed>,
+    session: SessionId,
+    store: Store,
+    cursor: u64,
+    newest: watch::Receiver<Tip>,
+    trouble: watch::Receiver<Option<Arc<str>>>,
+    batch: VecDeque<Entry>,
+}
+
+impl Subscriber {
+    /// The next event; waits for it. `Err` when the session is gone or the store cannot be read. Cancel-safe.
+    pub async fn next(&mut self) -> SessionResult<Entry> {
+        loop {
+            if let Some(entry) = self.batch.pop_front() {
+                self.cursor = entry.event.seq;
+                return Ok(entry);
+            }
+            let tip = *self.newest.borrow_and_update();
+            match tip {
+                Tip::Gone => return Err(gone(&self.session)),
+                Tip::At(tip) if tip > self.cursor => self.fill().await?,
+                Tip::At(_) => self.newest.changed().await.map_err(|_| gone(&self.session))?,
+            }
+        }
+    }
+
+    async fn fill(&mut self) -> SessionResult<()> {
+        let ring = self.feed.ring().after(self.cursor);
+        self.batch = match ring {
+            Some(entries) => entries,
+            None => self.store.read(&self.session, self.cursor, PAGE).await?.into(),
+        };
+        if self.batch.is_empty() {
+            // Published means stored, so this is a store that lost something: better an end than a loop.
+            return Err(gone(&self.session));
+        }
+        Ok(())
+    }
+
+    /// The session's trouble with the store, each time it changes; an empty text when it is over. Cancel-safe.
+    pub async fn trouble(&mut self) -> String {
+        match self.trouble.changed().await {
+            Ok(()) => self.trouble.borrow_and_update().as_deref().unwrap_or_default().to_owned(),
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// The number of the last event that `next` gave.
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.feed.clients.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn gone(session: &SessionId) -> SessionError {
+    SessionError::NotFound { what: "session", id: session.to_string() }
+}

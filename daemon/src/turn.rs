@@ -1,0 +1,120 @@
+//! A turn: round trips to the model and the calls it makes, until it makes none. Decides nothing that the log does not
+//! say, and reaches the session only through `TurnPort`.
+
+pub mod prompt;
+pub mod retry;
+pub mod round;
+pub mod step;
+
+use crate::provider::{BoxFuture, Message, Provider, ProviderEvent};
+use crate::toolbox::gate::Run;
+use crate::toolbox::{CallPort, Toolbox, permission::Permissions};
+use futures_util::FutureExt;
+use protocol::event::TurnStatus;
+use protocol::id::{CallId, MessageId, SessionId, TurnId};
+use round::RoundEnd;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What is to be done next, with all it takes.
+pub enum Work {
+    Model(Box<Round>),
+    Call { call: CallId, name: String, arguments: Value },
+    /// The turn has ended and that is recorded.
+    Over,
+}
+
+/// A round trip that has begun.
+pub struct Round {
+    pub message: MessageId,
+    /// The conversation without its system prompt.
+    pub messages: Vec<Message>,
+    /// None when it must be built first.
+    pub provider: Option<Arc<dyn Provider>>,
+}
+
+/// What a turn needs of its session. Each method records what it says before it returns.
+pub trait TurnPort: CallPort {
+    fn next(&self) -> BoxFuture<'_, Result<Work, String>>;
+    /// The session's provider, built anew.
+    fn build(&self) -> BoxFuture<'_, Result<Arc<dyn Provider>, String>>;
+    /// The system prompt as the files are now.
+    fn prompt(&self) -> BoxFuture<'_, String>;
+    fn permissions(&self) -> BoxFuture<'_, Arc<Permissions>>;
+    /// Something streamed; never waits.
+    fn emit(&self, message: &MessageId, event: ProviderEvent);
+    fn round_done(&self, end: RoundEnd) -> BoxFuture<'_, Result<Work, String>>;
+    /// The draft is withdrawn and the round trip begins again; returns its new message.
+    fn again(&self, attempt: u32, after_ms: u64, why: String) -> BoxFuture<'_, Result<MessageId, String>>;
+    fn call_done(&self, call: CallId, result: Map<String, Value>, ms: u64) -> BoxFuture<'_, Result<Work, String>>;
+    fn end(&self, status: TurnStatus, reply: String) -> BoxFuture<'_, ()>;
+}
+
+/// What does not change while the turn runs.
+#[derive(Clone)]
+pub struct Context {
+    pub session: SessionId,
+    pub turn: TurnId,
+    pub cwd: PathBuf,
+    pub env: Arc<BTreeMap<String, String>>,
+    pub spill_dir: PathBuf,
+    pub toolbox: Arc<Toolbox>,
+    pub cancel: CancellationToken,
+    pub port: Arc<dyn TurnPort>,
+}
+
+/// Why a turn cannot go on.
+pub enum Stop {
+    Cancelled,
+    /// The reply says why.
+    Failed(String),
+}
+
+/// Runs a turn to its end, from `work` on where it is known. A panic inside ends the turn, not the daemon.
+pub async fn run(context: Context, work: Option<Work>) {
+    let outcome = AssertUnwindSafe(steps(&context, work)).catch_unwind().await;
+    let (status, reply) = match outcome {
+        Ok(Ok(())) => return,
+        Ok(Err(Stop::Cancelled)) => (TurnStatus::Cancelled, "cancelled".to_owned()),
+        Ok(Err(Stop::Failed(why))) => (TurnStatus::Failed, format!("Error: {why}")),
+        Err(_) => (TurnStatus::Failed, "Error: internal error in the turn; the daemon's log has it".to_owned()),
+    };
+    context.port.end(status, reply).await;
+}
+
+async fn steps(context: &Context, work: Option<Work>) -> Result<(), Stop> {
+    let mut work = match work {
+        Some(work) => work,
+        None => context.port.next().await.map_err(Stop::Failed)?,
+    };
+    loop {
+        work = match work {
+            Work::Over => return Ok(()),
+            _ if context.cancel.is_cancelled() => return Err(Stop::Cancelled),
+            Work::Model(round) => round::run(context, *round).await?,
+            Work::Call { call, name, arguments } => run_call(context, call, name, arguments).await?,
+        };
+    }
+}
+
+async fn run_call(context: &Context, call: CallId, name: String, arguments: Value) -> Result<Work, Stop> {
+    let port: Arc<dyn CallPort> = Arc::clone(&context.port) as Arc<dyn CallPort>;
+    let run = Run {
+        session: context.session.clone(),
+        call: call.clone(),
+        name,
+        arguments,
+        cwd: context.cwd.clone(),
+        env: Arc::clone(&context.env),
+        cancel: context.cancel.clone(),
+        spill_dir: context.spill_dir.clone(),
+        port,
+        permissions: context.port.permissions().await,
+    };
+    let ran = context.toolbox.run(run).await;
+    context.port.call_done(call, ran.result, ran.ms).await.map_err(Stop::Failed)
+}

@@ -1,0 +1,21 @@
+//! The system prompt: who the agent is, and what the directory's people wrote for it. Pure; never stored.
+
+use crate::provider::Message;
+
+const IDENTITY: &str = "You are a terminal coding agent.";
+
+/// The system prompt with the text of `AGENTS.md`, where there is one.
+pub fn system(agents_md: Option<&str>) -> String {
+    match agents_md.map(str::trim_end).filter(|text| !text.is_empty()) {
+        Some(text) => format!("{IDENTITY}\n\n{text}"),
+        None => IDENTITY.to_owned(),
+    }
+}
+
+/// The conversation as a provider gets it.
+pub fn with_system(prompt: String, messages: Vec<Message>) -> Vec<Message> {
+    let mut all = Vec::with_capacity(messages.len() + 1);
+    all.push(Message::System { content: prompt });
+    all.extend(messages);
+    all
+}

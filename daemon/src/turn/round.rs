@@ -1,0 +1,106 @@
+//! One round trip: prompt, provider stream, retries. Must never run a tool.
+
+use super::{Context, Round, Stop, Work, prompt, retry};
+use crate::provider::{Provider, ProviderError, ProviderEvent, Request};
+use protocol::id::MessageId;
+use protocol::tool::Definition;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a round trip ended well.
+#[derive(Debug, Default)]
+pub struct RoundEnd {
+    pub text: String,
+    pub calls: u32,
+    pub usage: Option<(u64, u64, u64)>,
+    pub window: Option<u64>,
+    pub signed: Vec<Value>,
+}
+
+/// Asks the model until it answers or trying again makes no sense.
+pub async fn run(context: &Context, round: Round) -> Result<Work, Stop> {
+    let provider = match round.provider {
+        Some(provider) => provider,
+        None => context.port.build().await.map_err(Stop::Failed)?,
+    };
+    let messages = prompt::with_system(context.port.prompt().await, round.messages);
+    let tools = context.toolbox.definitions();
+    let mut message = round.message;
+    for attempt in 1.. {
+        let mut stream = Stream { context, message: &message, end: RoundEnd::default() };
+        let result = tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => return Err(Stop::Cancelled),
+            result = fetch(&provider, &messages, &tools, &mut stream) => result,
+        };
+        let mut end = stream.end;
+        match result {
+            Ok(()) => {
+                end.window = provider.window();
+                return context.port.round_done(end).await.map_err(Stop::Failed);
+            }
+            Err(error) => message = again(context, &error, attempt, &end).await?,
+        }
+    }
+    unreachable!("the policy gives up before the numbers end")
+}
+
+async fn fetch(
+    provider: &Arc<dyn Provider>,
+    messages: &[crate::provider::Message],
+    tools: &[Definition],
+    stream: &mut Stream<'_>,
+) -> Result<(), ProviderError> {
+    let request = Request { messages, tools };
+    provider.fetch(request, &mut |event| stream.take(event)).await
+}
+
+/// Waits as the policy says and begins anew, or gives up.
+async fn again(context: &Context, error: &ProviderError, attempt: u32, end: &RoundEnd) -> Result<MessageId, Stop> {
+    let after_ms = match retry::decide(error, attempt, emitted(end), retry::jitter()) {
+        retry::Retry::After { ms } => ms,
+        retry::Retry::GiveUp => return Err(Stop::Failed(error.message.clone())),
+    };
+    let message = context.port.again(attempt + 1, after_ms, error.message.clone()).await.map_err(Stop::Failed)?;
+    tokio::select! {
+        biased;
+        () = context.cancel.cancelled() => Err(Stop::Cancelled),
+        () = tokio::time::sleep(Duration::from_millis(after_ms)) => Ok(message),
+    }
+}
+
+fn emitted(end: &RoundEnd) -> retry::Emitted {
+    match (end.calls, end.text.is_empty()) {
+        (0, true) => retry::Emitted::Nothing,
+        (0, false) => retry::Emitted::Text,
+        (_, _) => retry::Emitted::Call,
+    }
+}
+
+/// Passes what is streamed on and keeps what the end needs.
+struct Stream<'a> {
+    context: &'a Context,
+    message: &'a MessageId,
+    end: RoundEnd,
+}
+
+impl Stream<'_> {
+    fn take(&mut self, event: ProviderEvent) {
+        match event {
+            ProviderEvent::Saying(ref text) | ProviderEvent::Thinking(ref text) if text.is_empty() => return,
+            ProviderEvent::Usage { input, output, cached } => {
+                self.end.usage = Some((input, output, cached));
+                return;
+            }
+            ProviderEvent::Signed(block) => {
+                self.end.signed.push(block);
+                return;
+            }
+            ProviderEvent::Saying(ref text) => self.end.text.push_str(text),
+            ProviderEvent::Doing { .. } => self.end.calls += 1,
+            ProviderEvent::Thinking(_) => {}
+        }
+        self.context.port.emit(self.message, event);
+    }
+}

@@ -22,6 +22,7 @@ use protocol::turn::Ended;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -33,6 +34,10 @@ pub struct Shared {
     pub workspace: Arc<Workspace>,
     pub cwd: PathBuf,
     pub env: Arc<BTreeMap<String, String>>,
+    /// Whether a turn runs or waits.
+    pub busy: AtomicBool,
+    /// When the session was last asked for, in milliseconds since the Unix epoch.
+    pub used_at: AtomicU64,
 }
 
 /// An event without its place in the log.
@@ -60,6 +65,8 @@ pub struct Actor {
     streaming: HashMap<String, u64>,
     /// The end of a turn that the store could not take yet.
     owed: Vec<Draft>,
+    /// How many calls each running call has made.
+    children: HashMap<CallId, u32>,
     quiet: Vec<oneshot::Sender<()>>,
 }
 
@@ -88,7 +95,8 @@ pub fn spawn(loaded: Loaded) -> (Handle, JoinHandle<()>) {
     let (sender, mailbox) = mpsc::channel(super::message::MAILBOX);
     let id = loaded.row.id.clone();
     let shared = Arc::new(loaded.shared);
-    let (feed, live) = (Arc::new(Feed::new(loaded.state.seq)), Arc::new(Live::default()));
+    let left = Arc::clone(&shared.services.left);
+    let (feed, live) = (Arc::new(Feed::new(loaded.state.seq, left)), Arc::new(Live::default()));
     let actor = Actor {
         id: id.clone(),
         shared: Arc::clone(&shared),
@@ -105,6 +113,7 @@ pub fn spawn(loaded: Loaded) -> (Handle, JoinHandle<()>) {
         by_hand: HashMap::new(),
         streaming: HashMap::new(),
         owed: Vec::new(),
+        children: HashMap::new(),
         quiet: Vec::new(),
     };
     let handle = Handle { id, mailbox: sender, feed, live, shared };
@@ -174,10 +183,12 @@ impl Actor {
     /// Stores what was streamed since the last time.
     async fn flush(&mut self) {
         let drafts = self.drain();
-        if !drafts.is_empty()
-            && let Ok(entries) = self.commit(drafts, Pace::Floor, Durability::Committed).await
-        {
-            self.publish(entries);
+        if drafts.is_empty() {
+            return;
+        }
+        match self.commit(drafts, Pace::Floor, Durability::Committed).await {
+            Ok(entries) => self.publish(entries),
+            Err(error) => self.fail_turn(&error).await,
         }
     }
 

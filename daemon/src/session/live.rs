@@ -45,6 +45,12 @@ impl Live {
         std::mem::take(&mut *self.pieces.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
+    /// Calls among the pieces, which get their numbers when they are stored.
+    pub fn count_calls(&self) -> usize {
+        let pieces = self.pieces.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        pieces.iter().filter(|piece| matches!(piece, Piece::Doing { .. })).count()
+    }
+
     /// Returns when there may be something to take.
     pub async fn filled(&self) {
         self.filled.notified().await;

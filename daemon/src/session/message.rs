@@ -53,8 +53,6 @@ pub struct Answering {
     pub scope: Scope,
     pub reason: Option<String>,
     pub by: String,
-    /// The pattern of an answer that reaches further than its call.
-    pub pattern: String,
 }
 
 /// A question to people.

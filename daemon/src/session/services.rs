@@ -7,7 +7,8 @@ use crate::workspace::Workspaces;
 use protocol::daemon::Change;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use tokio::sync::broadcast;
+use std::sync::Arc;
+use tokio::sync::{Notify, broadcast};
 
 pub struct Services {
     pub store: Store,
@@ -18,6 +19,8 @@ pub struct Services {
     pub spill_dir: PathBuf,
     /// What `daemon/watch` tells. A watcher that falls behind lists anew.
     pub changes: broadcast::Sender<Change>,
+    /// A client left a session: it may be unloaded after a while.
+    pub left: Arc<Notify>,
     /// No turn begins any more.
     pub stopping: AtomicBool,
 }

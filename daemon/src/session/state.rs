@@ -123,18 +123,13 @@ impl State {
     /// What the session does now.
     pub fn status(&self) -> (SessionState, Option<String>) {
         match (&self.turn, &self.last) {
-            (Some(turn), _) if self.waits(&turn.id) => (SessionState::Waiting, None),
+            _ if !self.approvals.is_empty() => (SessionState::Waiting, None),
             (Some(_), _) => (SessionState::Running, None),
             (None, Some((TurnStatus::Failed | TurnStatus::Interrupted | TurnStatus::Refused, why))) => {
                 (SessionState::Failed, Some(why.clone()))
             }
             (None, _) => (SessionState::Idle, None),
         }
-    }
-
-    fn waits(&self, turn: &TurnId) -> bool {
-        let of_turn = |call: &CallId| self.open_calls.iter().any(|c| c.call == *call && c.turn.as_ref() == Some(turn));
-        self.approvals.values().any(|a| of_turn(&a.call))
     }
 
     /// The question that waits for a call.
@@ -358,17 +353,22 @@ impl State {
         self.conversation.done(call, result, times);
     }
 
-    /// How often the same call failed in the same way, one after the other; 0 for a success.
     fn count_repeat(&mut self, name: String, arguments: Value, result: &Map<String, Value>) -> u32 {
-        let Some(turn) = &mut self.turn else { return 0 };
+        let times = self.repeats(&name, &arguments, result);
+        if let Some(turn) = &mut self.turn {
+            turn.repeat = (times > 0).then(|| Repeat { name, arguments, result: result.clone(), times });
+        }
+        times
+    }
+
+    /// How often, with this result, the same call will have failed in the same way, one after the other; 0 for a success.
+    pub fn repeats(&self, name: &str, arguments: &Value, result: &Map<String, Value>) -> u32 {
+        let Some(turn) = &self.turn else { return 0 };
         if result.get("ok") != Some(&Value::Bool(false)) {
-            turn.repeat = None;
             return 0;
         }
-        let same = |r: &&Repeat| r.name == name && r.arguments == arguments && r.result == *result;
-        let times = turn.repeat.as_ref().filter(same).map_or(0, |r| r.times) + 1;
-        turn.repeat = Some(Repeat { name, arguments, result: result.clone(), times });
-        times
+        let same = |r: &&Repeat| r.name == name && r.arguments == *arguments && r.result == *result;
+        turn.repeat.as_ref().filter(same).map_or(0, |r| r.times) + 1
     }
 
     fn asked(&mut self, event: &Event) {
@@ -420,7 +420,7 @@ fn number(id: &str) -> u64 {
 }
 
 /// A title from the first line of a prompt.
-fn title_of(text: &str) -> String {
+pub fn title_of(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("");
     let mut title: String = line.chars().take(80).collect();
     if title.len() < line.len() {

@@ -7,7 +7,7 @@ use protocol::id::SessionId;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// Events kept while a turn runs: enough that a client which reads at all never goes to the store.
 const RING: usize = 512;
@@ -25,6 +25,7 @@ pub struct Feed {
     newest: watch::Sender<Tip>,
     trouble: watch::Sender<Option<Arc<str>>>,
     clients: AtomicU32,
+    left: Arc<Notify>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,12 +41,13 @@ struct Ring {
 }
 
 impl Feed {
-    pub fn new(newest: u64) -> Self {
+    pub fn new(newest: u64, left: Arc<Notify>) -> Self {
         Self {
             ring: Mutex::default(),
             newest: watch::Sender::new(Tip::At(newest)),
             trouble: watch::Sender::new(None),
             clients: AtomicU32::new(0),
+            left,
         }
     }
 
@@ -193,6 +195,7 @@ impl Subscriber {
 impl Drop for Subscriber {
     fn drop(&mut self) {
         self.feed.clients.fetch_sub(1, Ordering::Relaxed);
+        self.feed.left.notify_one();
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::session::state::{OpenCall, State};
 use protocol::event::TurnStatus;
 use protocol::id::{ApprovalId, CallId};
+use serde_json::{Map, Value};
 
 /// How many times a call may fail in the same way before the turn stops.
 const GIVE_UP_AFTER: u32 = 6;
@@ -40,6 +41,17 @@ pub fn next_step(state: &State, max_rounds: u32) -> Step {
         return Step::Finish(TurnStatus::MaxRounds, format!("stopped after {max_rounds} rounds"));
     }
     Step::CallModel(turn.rounds + 1)
+}
+
+/// The next step once this call has this result; none when only the state after it can say.
+pub fn after_call(state: &State, call: &CallId, result: &Map<String, Value>, max_rounds: u32) -> Option<Step> {
+    let turn = state.turn.as_ref()?;
+    let mut pending = state.pending_calls();
+    let open = pending.next().filter(|c| c.call == *call)?;
+    let last = pending.next().is_none();
+    let repeats = state.repeats(&open.name, &open.arguments, result);
+    let goes_on = last && repeats < GIVE_UP_AFTER && turn.rounds < max_rounds;
+    goes_on.then_some(Step::CallModel(turn.rounds + 1))
 }
 
 fn step_of(state: &State, call: &OpenCall) -> Step {

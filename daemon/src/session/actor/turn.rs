@@ -6,7 +6,7 @@ use crate::session::port::Port;
 use crate::session::restart;
 use crate::session::state::{Token, thought_of};
 use crate::session::{Prompt, SessionError, SessionResult, WhenBusy};
-use crate::store::{Durability, Pace};
+use crate::store::{Durability, Pace, StoreError};
 use crate::turn::round::RoundEnd;
 use crate::turn::step::{self, Step};
 use crate::turn::{Context, Round, Work};
@@ -145,7 +145,7 @@ impl Actor {
             port,
         };
         let task = tokio::spawn(crate::turn::run(context, work));
-        self.running = Some(Running { turn, cancel, task });
+        self.set_running(Some(Running { turn, cancel, task }));
     }
 
     fn round(&self, message: MessageId) -> Round {
@@ -245,7 +245,7 @@ impl Actor {
         running.cancel.cancel();
         let turn = running.turn.clone();
         // The tool of a turn that waits for a person has nothing to stop: the wait itself ends.
-        self.withdraw_all("the turn was cancelled");
+        self.withdraw("the turn was cancelled");
         Ok(Cancelled { turn: Some(turn) })
     }
 
@@ -287,16 +287,20 @@ impl Actor {
         drafts.extend(before);
         drafts.extend(restart::loose_ends(&self.state, &turn, drafts.as_slice(), why_open(status)));
         drafts.push((Some(turn.clone()), EventKind::TurnEnded { status, reply: reply.clone() }));
-        let owed = restart::ending(&drafts);
+        let mut owed = restart::loose_ends(&self.state, &turn, &[], why_open(status));
+        owed.push((Some(turn.clone()), EventKind::TurnEnded { status: TurnStatus::Failed, reply: String::new() }));
         let committed = self.commit(drafts, Pace::Now, Durability::SyncSoon).await;
-        self.withdraw_all(why_open(status));
-        self.running = None;
+        self.withdraw(why_open(status));
+        self.set_running(None);
         let seq = match committed {
             Ok(entries) => {
                 self.publish(entries);
                 self.state.seq
             }
             Err(error) => {
+                if let Some((_, EventKind::TurnEnded { reply, .. })) = owed.last_mut() {
+                    *reply = format!("Error: {error}");
+                }
                 self.owed = owed;
                 self.fail_waiters(&turn, &error.to_string());
                 self.streaming.clear();
@@ -325,6 +329,19 @@ impl Actor {
         self.owed.clear();
         self.publish(entries);
         Ok(())
+    }
+
+    /// The store does not take what the turn streams: the turn ends, since nobody could be shown more of it.
+    pub(super) async fn fail_turn(&mut self, error: &StoreError) {
+        if let Some(running) = &self.running {
+            running.task.abort();
+        }
+        self.end(TurnStatus::Failed, format!("Error: {error}")).await;
+    }
+
+    fn set_running(&mut self, running: Option<Running>) {
+        self.shared.busy.store(running.is_some(), Ordering::Relaxed);
+        self.running = running;
     }
 
     fn answer_waiters(&mut self, turn: &TurnId, ended: &Ended) {
@@ -392,6 +409,8 @@ impl Actor {
     pub(super) async fn halt(&mut self) {
         if let Some(running) = self.running.take() {
             running.task.abort();
+            // Its guard may hold a child process: ended here, not whenever the runtime gets to it.
+            let _ = running.task.await;
             if self.asking.is_empty() {
                 self.end(TurnStatus::Interrupted, "interrupted: the daemon stopped".to_owned()).await;
             }

@@ -1,0 +1,58 @@
+//! Calls as the actor sees them: those that no model made, and the record that a handler begins.
+
+use super::Actor;
+use crate::session::SessionResult;
+use crate::session::message::ByHand;
+use crate::store::Durability;
+use protocol::event::EventKind;
+use protocol::id::CallId;
+use serde_json::{Map, Value};
+
+impl Actor {
+    pub(super) async fn begin_by_hand(&mut self, by_hand: ByHand) -> SessionResult<CallId> {
+        let ByHand { name, arguments, parent, via, cancel } = by_hand;
+        let call = self.call_id(parent.as_ref());
+        let turn = parent.as_ref().and_then(|p| self.turn_of(p));
+        let doing = EventKind::Doing {
+            call: call.clone(),
+            message: None,
+            name,
+            arguments,
+            id: None,
+            parent,
+            via: Some(via.to_owned()),
+        };
+        self.record(vec![(turn, doing)], Durability::Committed).await?;
+        self.by_hand.insert(call.clone(), cancel);
+        Ok(call)
+    }
+
+    fn call_id(&mut self, parent: Option<&CallId>) -> CallId {
+        match parent {
+            None => {
+                // Streamed calls get their numbers when they are stored, which happens in the same commit as this one.
+                let streamed = self.live.count_calls() as u64;
+                format!("c{}", self.state.counters.calls + streamed + 1).into()
+            }
+            Some(parent) => {
+                let made = self.children.entry(parent.clone()).or_default();
+                *made += 1;
+                format!("{parent}/{made}").into()
+            }
+        }
+    }
+
+    pub(super) async fn end_by_hand(&mut self, call: CallId, result: Map<String, Value>, ms: u64) -> SessionResult<()> {
+        self.by_hand.remove(&call);
+        let turn = self.turn_of(&call);
+        self.record(vec![(turn, EventKind::Done { call, result, ms })], Durability::SyncSoon).await?;
+        Ok(())
+    }
+
+    /// On the disk before the handler runs, so that no call is ever run again.
+    pub(super) async fn call_started(&mut self, call: CallId) -> SessionResult<()> {
+        let turn = self.turn_of(&call);
+        self.record(vec![(turn, EventKind::CallStarted { call })], Durability::Synced).await?;
+        Ok(())
+    }
+}

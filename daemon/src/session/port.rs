@@ -1,0 +1,152 @@
+//! A session as its turns and calls see it: each method is one message to the actor. Must never decide anything.
+
+use super::message::{Again, Asking, ByHand, Handle, Msg};
+use super::live::Piece;
+use crate::provider::registry::BuildOptions;
+use crate::provider::{Provider, ProviderEvent};
+use crate::toolbox::permission::Permissions;
+use crate::toolbox::{BoxFuture, CallPort, Question, Verdict};
+use crate::turn::round::RoundEnd;
+use crate::turn::{TurnPort, Work, prompt};
+use protocol::event::{Level, TurnStatus};
+use protocol::id::{CallId, MessageId};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+pub struct Port {
+    handle: Handle,
+}
+
+impl Port {
+    pub fn new(handle: Handle) -> Self {
+        Self { handle }
+    }
+
+    async fn ask<T>(&self, message: impl FnOnce(super::message::Reply<T>) -> Msg) -> Result<T, String> {
+        self.handle.ask(message).await.map_err(|error| error.to_string())
+    }
+
+    /// The rules of the files and the grants of the session.
+    pub async fn rules(&self) -> Arc<Permissions> {
+        let rules = self.handle.shared.workspace.permissions().await;
+        let grants = self.handle.ask(Msg::Grants).await.unwrap_or_default();
+        if grants.is_empty() {
+            return rules;
+        }
+        Arc::new(grants.iter().fold((*rules).clone(), |rules, (tool, pattern)| rules.with_grant(tool, pattern)))
+    }
+}
+
+impl CallPort for Port {
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
+        let asking = Asking {
+            call: question.call.clone(),
+            tool: question.tool.to_owned(),
+            arguments: question.arguments.clone(),
+            why: question.why.to_owned(),
+        };
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            let gone = || "the session is gone".to_owned();
+            self.handle.mailbox.send(Msg::Ask(asking, reply)).await.map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())?
+        })
+    }
+
+    fn started<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.ask(|reply| Msg::Started(call.clone(), reply)))
+    }
+
+    fn output(&self, call: &CallId, text: &str) {
+        self.handle.live.push(Piece::ToolOutput { call: call.clone(), text: text.to_owned() });
+    }
+
+    fn child<'a>(
+        &'a self,
+        parent: &'a CallId,
+        name: &'a str,
+        arguments: &'a Value,
+    ) -> BoxFuture<'a, Result<CallId, String>> {
+        let by_hand = ByHand {
+            name: name.to_owned(),
+            arguments: arguments.clone(),
+            parent: Some(parent.clone()),
+            via: "tool",
+            cancel: CancellationToken::new(),
+        };
+        Box::pin(self.ask(|reply| Msg::ByHand(by_hand, reply)))
+    }
+
+    fn child_done<'a>(
+        &'a self,
+        call: &'a CallId,
+        result: &'a Map<String, Value>,
+        ms: u64,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        let (call, result) = (call.clone(), result.clone());
+        Box::pin(self.ask(move |reply| Msg::ByHandDone { call, result, ms, reply }))
+    }
+
+    fn warn(&self, text: &str) {
+        self.handle.live.push(Piece::Notice { level: Level::Warning, text: text.to_owned() });
+    }
+}
+
+impl TurnPort for Port {
+    fn next(&self) -> BoxFuture<'_, Result<Work, String>> {
+        Box::pin(self.ask(Msg::Next))
+    }
+
+    fn build(&self) -> BoxFuture<'_, Result<Arc<dyn Provider>, String>> {
+        Box::pin(async move {
+            let session = self.handle.ask(Msg::View).await.map_err(|e| e.to_string())?;
+            let shared = &self.handle.shared;
+            let options = BuildOptions { model: session.model, env: Some(Arc::clone(&shared.env)) };
+            let built = shared.services.providers.build(&session.provider, options).await;
+            let provider = built.map_err(|error| error.to_string())?;
+            // A closed mailbox shows itself at the next message.
+            let _ = self.handle.mailbox.send(Msg::Built(Arc::clone(&provider))).await;
+            Ok(provider)
+        })
+    }
+
+    fn prompt(&self) -> BoxFuture<'_, String> {
+        Box::pin(async move { prompt::system(self.handle.shared.workspace.agents_md().await.as_deref()) })
+    }
+
+    fn permissions(&self) -> BoxFuture<'_, Arc<Permissions>> {
+        Box::pin(self.rules())
+    }
+
+    fn emit(&self, message: &MessageId, event: ProviderEvent) {
+        let message = message.clone();
+        let piece = match event {
+            ProviderEvent::Saying(text) => Piece::Saying { message, text },
+            ProviderEvent::Thinking(text) => Piece::Thinking { message, text },
+            ProviderEvent::Doing { id, name, arguments } => Piece::Doing { message, id, name, arguments },
+            ProviderEvent::Usage { .. } | ProviderEvent::Signed(_) => return,
+        };
+        self.handle.live.push(piece);
+    }
+
+    fn round_done(&self, end: RoundEnd) -> BoxFuture<'_, Result<Work, String>> {
+        Box::pin(self.ask(|reply| Msg::RoundDone(end, reply)))
+    }
+
+    fn again(&self, attempt: u32, after_ms: u64, why: String) -> BoxFuture<'_, Result<MessageId, String>> {
+        Box::pin(self.ask(move |reply| Msg::Again(Again { attempt, after_ms, why }, reply)))
+    }
+
+    fn call_done(&self, call: CallId, result: Map<String, Value>, ms: u64) -> BoxFuture<'_, Result<Work, String>> {
+        Box::pin(self.ask(move |reply| Msg::CallDone { call, result, ms, reply }))
+    }
+
+    fn end(&self, status: TurnStatus, reply: String) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            // An actor that is gone has ended the turn itself.
+            let _ = self.handle.ask(|answer| Msg::End(status, reply, answer)).await;
+        })
+    }
+}

@@ -8,4 +8,5 @@ pub mod shutdown;
 pub mod store;
 pub mod toolbox;
 pub mod transport;
+pub mod turn;
 pub mod workspace;

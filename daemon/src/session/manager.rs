@@ -111,7 +111,7 @@ impl Sessions {
             Err(StoreError::NotFound(_)) => return Ok(()),
             other => other?,
         }
-        let slot = self.loaded().remove(session);
+        let slot = self.map().remove(session);
         if let Some(handle) = slot.as_ref().and_then(|slot| slot.get()) {
             handle.tell(Msg::Vanish).await;
         }
@@ -356,7 +356,7 @@ impl Sessions {
     }
 
     /// Sessions in memory and, of those, with a turn that runs or waits.
-    pub fn loaded_count(&self) -> (u32, u32) {
+    pub fn loaded(&self) -> (u32, u32) {
         let handles = self.handles();
         let busy = handles.iter().filter(|h| h.shared.busy.load(Ordering::Relaxed)).count();
         (u32::try_from(handles.len()).unwrap_or(u32::MAX), u32::try_from(busy).unwrap_or(u32::MAX))
@@ -395,7 +395,7 @@ impl Sessions {
         for handle in self.handles() {
             handle.tell(Msg::Halt).await;
         }
-        self.loaded().clear();
+        self.map().clear();
         self.inner.actors.close();
         // Tools that no model called get their cancel from `Halt`; none may keep the daemon.
         let _ = tokio::time::timeout(Duration::from_secs(1), self.inner.actors.wait()).await;
@@ -405,17 +405,17 @@ impl Sessions {
         &self.inner.services
     }
 
-    fn loaded(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<OnceCell<Handle>>>> {
+    fn map(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<OnceCell<Handle>>>> {
         self.inner.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn handles(&self) -> Vec<Handle> {
-        self.loaded().values().filter_map(|slot| slot.get().cloned()).collect()
+        self.map().values().filter_map(|slot| slot.get().cloned()).collect()
     }
 
     /// The session's handle; loads it when it rests. Several callers load it once.
     async fn open(&self, session: &SessionId) -> SessionResult<Handle> {
-        let slot = Arc::clone(self.loaded().entry(session.clone()).or_default());
+        let slot = Arc::clone(self.map().entry(session.clone()).or_default());
         let loaded = slot.get_or_try_init(|| self.load(session)).await.cloned();
         match &loaded {
             Ok(handle) => handle.shared.used_at.store(now_ms(), Ordering::Relaxed),
@@ -425,7 +425,7 @@ impl Sessions {
     }
 
     fn forget(&self, session: &SessionId, slot: &Arc<OnceCell<Handle>>) {
-        let mut loaded = self.loaded();
+        let mut loaded = self.map();
         if loaded.get(session).is_some_and(|known| Arc::ptr_eq(known, slot) && known.get().is_none()) {
             loaded.remove(session);
         }
@@ -455,7 +455,7 @@ impl Sessions {
     fn put(&self, row: SessionRow, state: State, provider: Option<Arc<dyn Provider>>) -> Handle {
         let id = row.id.clone();
         let handle = self.start_actor(row, state, provider);
-        self.loaded().insert(id, Arc::new(OnceCell::new_with(Some(handle.clone()))));
+        self.map().insert(id, Arc::new(OnceCell::new_with(Some(handle.clone()))));
         handle
     }
 
@@ -517,7 +517,7 @@ impl Sessions {
     /// Lets go of sessions that nobody holds.
     fn sweep(&self, after_ms: u64) -> Left {
         let now = now_ms();
-        let mut loaded = self.loaded();
+        let mut loaded = self.map();
         loaded.retain(|_, slot| slot.get().is_none_or(|handle| !rests(handle, now, after_ms)));
         if loaded.is_empty() {
             self.inner.sweeping.store(false, Ordering::Relaxed);

@@ -104,8 +104,7 @@ impl Feed {
         }
         self.clients.fetch_add(1, Ordering::Relaxed);
         let (session, store) = (session.clone(), store.clone());
-        let trouble = self.trouble.subscribe();
-        Ok(Subscriber { feed: Arc::clone(self), session, store, cursor, newest, trouble, batch: VecDeque::new() })
+        Ok(Subscriber { feed: Arc::clone(self), session, store, cursor, newest, batch: VecDeque::new() })
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -144,7 +143,6 @@ pub struct Subscriber {
     store: Store,
     cursor: u64,
     newest: watch::Receiver<Tip>,
-    trouble: watch::Receiver<Option<Arc<str>>>,
     batch: VecDeque<Entry>,
 }
 
@@ -178,12 +176,9 @@ impl Subscriber {
         Ok(())
     }
 
-    /// The session's trouble with the store, each time it changes; an empty text when it is over. Cancel-safe.
-    pub async fn trouble(&mut self) -> String {
-        match self.trouble.changed().await {
-            Ok(()) => self.trouble.borrow_and_update().as_deref().unwrap_or_default().to_owned(),
-            Err(_) => std::future::pending().await,
-        }
+    /// The session's trouble with the store, none when there is none: watched beside `next`, which borrows `self`.
+    pub fn troubles(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.feed.trouble.subscribe()
     }
 
     /// The number of the last event that `next` gave.

@@ -5,6 +5,7 @@ use crate::provider::{Provider, ProviderError, ProviderEvent, Request};
 use protocol::id::MessageId;
 use protocol::tool::Definition;
 use serde_json::Value;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ async fn fetch(
 
 /// Waits as the policy says and begins anew, or gives up.
 async fn again(context: &Context, error: &ProviderError, attempt: u32, end: &RoundEnd) -> Result<MessageId, Stop> {
-    let after_ms = match retry::decide(error, attempt, emitted(end), retry::jitter()) {
+    let after_ms = match retry::decide(error, attempt, emitted(end), jitter()) {
         retry::Retry::After { ms } => ms,
         retry::Retry::GiveUp => return Err(Stop::Failed(error.message.clone())),
     };
@@ -68,6 +69,11 @@ async fn again(context: &Context, error: &ProviderError, attempt: u32, end: &Rou
         () = context.cancel.cancelled() => Err(Stop::Cancelled),
         () = tokio::time::sleep(Duration::from_millis(after_ms)) => Ok(message),
     }
+}
+
+/// A number between 0 and 1.
+fn jitter() -> f64 {
+    f64::from(RandomState::new().hash_one(0_u8) as u32) / f64::from(u32::MAX)
 }
 
 fn emitted(end: &RoundEnd) -> retry::Emitted {

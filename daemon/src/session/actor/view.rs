@@ -53,11 +53,11 @@ impl Actor {
 
     /// The row after these events; none when they do not touch what lists show.
     pub(super) fn row_after(&self, entries: &[Entry]) -> Option<SessionRow> {
-        let mut row = None;
+        let mut row: Option<SessionRow> = None;
         for entry in entries {
             let turn = entry.event.turn.is_some();
-            let row = || row.get_or_insert_with(|| self.row.clone());
-            change_row(row, &entry.event.kind, if turn { SessionState::Running } else { SessionState::Idle });
+            let rest = if turn { SessionState::Running } else { SessionState::Idle };
+            change_row(|| row.get_or_insert_with(|| self.row.clone()), &entry.event.kind, rest);
         }
         let (mut row, last) = (row?, entries.last()?);
         row.seq = last.event.seq;

@@ -23,7 +23,11 @@ use tokio_util::sync::CancellationToken;
 /// What is to be done next, with all it takes.
 pub enum Work {
     Model(Box<Round>),
-    Call { call: CallId, name: String, arguments: Value },
+    Call {
+        call: CallId,
+        name: String,
+        arguments: Value,
+    },
     /// The turn has ended and that is recorded.
     Over,
 }
@@ -49,8 +53,18 @@ pub trait TurnPort: CallPort {
     fn emit(&self, message: &MessageId, event: ProviderEvent);
     fn round_done(&self, end: RoundEnd) -> BoxFuture<'_, Result<Work, String>>;
     /// The draft is withdrawn and the round trip begins again; returns its new message.
-    fn again(&self, attempt: u32, after_ms: u64, why: String) -> BoxFuture<'_, Result<MessageId, String>>;
-    fn call_done(&self, call: CallId, result: Map<String, Value>, ms: u64) -> BoxFuture<'_, Result<Work, String>>;
+    fn again(
+        &self,
+        attempt: u32,
+        after_ms: u64,
+        why: String,
+    ) -> BoxFuture<'_, Result<MessageId, String>>;
+    fn call_done(
+        &self,
+        call: CallId,
+        result: Map<String, Value>,
+        ms: u64,
+    ) -> BoxFuture<'_, Result<Work, String>>;
     fn end(&self, status: TurnStatus, reply: String) -> BoxFuture<'_, ()>;
 }
 
@@ -81,7 +95,10 @@ pub async fn run(context: Context, work: Option<Work>) {
         Ok(Ok(())) => return,
         Ok(Err(Stop::Cancelled)) => (TurnStatus::Cancelled, "cancelled".to_owned()),
         Ok(Err(Stop::Failed(why))) => (TurnStatus::Failed, format!("Error: {why}")),
-        Err(_) => (TurnStatus::Failed, "Error: internal error in the turn; the daemon's log has it".to_owned()),
+        Err(_) => (
+            TurnStatus::Failed,
+            "Error: internal error in the turn; the daemon's log has it".to_owned(),
+        ),
     };
     context.port.end(status, reply).await;
 }
@@ -96,12 +113,21 @@ async fn steps(context: &Context, work: Option<Work>) -> Result<(), Stop> {
             Work::Over => return Ok(()),
             _ if context.cancel.is_cancelled() => return Err(Stop::Cancelled),
             Work::Model(round) => round::run(context, *round).await?,
-            Work::Call { call, name, arguments } => run_call(context, call, name, arguments).await?,
+            Work::Call {
+                call,
+                name,
+                arguments,
+            } => run_call(context, call, name, arguments).await?,
         };
     }
 }
 
-async fn run_call(context: &Context, call: CallId, name: String, arguments: Value) -> Result<Work, Stop> {
+async fn run_call(
+    context: &Context,
+    call: CallId,
+    name: String,
+    arguments: Value,
+) -> Result<Work, Stop> {
     let port: Arc<dyn CallPort> = Arc::clone(&context.port) as Arc<dyn CallPort>;
     let run = Run {
         session: context.session.clone(),
@@ -116,5 +142,9 @@ async fn run_call(context: &Context, call: CallId, name: String, arguments: Valu
         permissions: context.port.permissions().await,
     };
     let ran = context.toolbox.run(run).await;
-    context.port.call_done(call, ran.result, ran.ms).await.map_err(Stop::Failed)
+    context
+        .port
+        .call_done(call, ran.result, ran.ms)
+        .await
+        .map_err(Stop::Failed)
 }

@@ -96,7 +96,10 @@ pub fn spawn(loaded: Loaded) -> (Handle, JoinHandle<()>) {
     let id = loaded.row.id.clone();
     let shared = Arc::new(loaded.shared);
     let left = Arc::clone(&shared.services.left);
-    let (feed, live) = (Arc::new(Feed::new(loaded.state.seq, left)), Arc::new(Live::default()));
+    let (feed, live) = (
+        Arc::new(Feed::new(loaded.state.seq, left)),
+        Arc::new(Live::default()),
+    );
     let actor = Actor {
         id: id.clone(),
         shared: Arc::clone(&shared),
@@ -116,7 +119,13 @@ pub fn spawn(loaded: Loaded) -> (Handle, JoinHandle<()>) {
         children: HashMap::new(),
         quiet: Vec::new(),
     };
-    let handle = Handle { id, mailbox: sender, feed, live, shared };
+    let handle = Handle {
+        id,
+        mailbox: sender,
+        feed,
+        live,
+        shared,
+    };
     let task = tokio::spawn(actor.run());
     (handle, task)
 }
@@ -147,10 +156,17 @@ impl Actor {
             Msg::Record(kind, guard, reply) => send(reply, self.record_one(kind, guard).await),
             Msg::Answer(answering, reply) => send(reply, self.answer(answering).await),
             Msg::Unqueue(queued, reply) => send(reply, self.unqueue(queued).await),
-            Msg::Switch { name, model, provider, reply } => send(reply, self.switch(name, model, provider).await),
+            Msg::Switch {
+                name,
+                model,
+                provider,
+                reply,
+            } => send(reply, self.switch(name, model, provider).await),
             Msg::View(reply) => send(reply, Ok(self.view())),
             Msg::Queue(reply) => send(reply, Ok(self.state.queue.clone())),
-            Msg::Approvals(reply) => send(reply, Ok(self.state.approvals.values().cloned().collect())),
+            Msg::Approvals(reply) => {
+                send(reply, Ok(self.state.approvals.values().cloned().collect()))
+            }
             Msg::Conversation(reply) => send(reply, Ok(self.messages())),
             Msg::Grants(reply) => send(reply, Ok(self.state.grants.clone())),
             Msg::Instance(reply) => send(reply, Ok(self.instance())),
@@ -158,10 +174,20 @@ impl Actor {
             Msg::Built(provider) => self.provider = Some(provider),
             Msg::RoundDone(end, reply) => send(reply, self.round_done(end).await),
             Msg::Again(again, reply) => send(reply, self.again(again).await),
-            Msg::CallDone { call, result, ms, reply } => send(reply, self.call_done(call, result, ms).await),
+            Msg::CallDone {
+                call,
+                result,
+                ms,
+                reply,
+            } => send(reply, self.call_done(call, result, ms).await),
             Msg::End(status, text, reply) => send(reply, Ok(self.end(status, text).await)),
             Msg::ByHand(call, reply) => send(reply, self.begin_by_hand(call).await),
-            Msg::ByHandDone { call, result, ms, reply } => send(reply, self.end_by_hand(call, result, ms).await),
+            Msg::ByHandDone {
+                call,
+                result,
+                ms,
+                reply,
+            } => send(reply, self.end_by_hand(call, result, ms).await),
             Msg::Ask(asking, reply) => self.ask(asking, reply).await,
             Msg::Started(call, reply) => send(reply, self.call_started(call).await),
             Msg::Archive(archived, reply) => send(reply, self.archive(archived).await),
@@ -186,14 +212,21 @@ impl Actor {
         if drafts.is_empty() {
             return;
         }
-        match self.commit(drafts, Pace::Floor, Durability::Committed).await {
+        match self
+            .commit(drafts, Pace::Floor, Durability::Committed)
+            .await
+        {
             Ok(entries) => self.publish(entries),
             Err(error) => self.fail_turn(&error).await,
         }
     }
 
     /// Commits, applies and publishes; what was streamed before comes first. Returns the last event's number.
-    async fn record(&mut self, drafts: Vec<Draft>, durability: Durability) -> Result<u64, StoreError> {
+    async fn record(
+        &mut self,
+        drafts: Vec<Draft>,
+        durability: Durability,
+    ) -> Result<u64, StoreError> {
         let mut all = self.drain();
         all.extend(drafts);
         let entries = self.commit(all, Pace::Now, durability).await?;
@@ -203,25 +236,45 @@ impl Actor {
 
     async fn record_one(&mut self, kind: EventKind, guard: Guard) -> SessionResult<u64> {
         if let (Guard::WhenIdle, Some(turn)) = (guard, &self.state.turn) {
-            return Err(SessionError::Busy { session: self.id.clone(), turn: turn.id.clone() });
+            return Err(SessionError::Busy {
+                session: self.id.clone(),
+                turn: turn.id.clone(),
+            });
         }
         let turn = self.state.turn.as_ref().map(|t| t.id.clone());
-        Ok(self.record(vec![(turn, kind)], Durability::SyncSoon).await?)
+        Ok(self
+            .record(vec![(turn, kind)], Durability::SyncSoon)
+            .await?)
     }
 
     /// Commits and applies. Nothing of it has been seen by anybody when it fails.
-    async fn commit(&mut self, drafts: Vec<Draft>, pace: Pace, durability: Durability) -> Result<Vec<Entry>, StoreError> {
+    async fn commit(
+        &mut self,
+        drafts: Vec<Draft>,
+        pace: Pace,
+        durability: Durability,
+    ) -> Result<Vec<Entry>, StoreError> {
         let at = now_ms();
         let mut seq = self.state.seq;
         let place = |(turn, kind): Draft| {
             seq += 1;
             let session = self.id.clone();
-            Entry::new(Event { session, seq, first_seq: None, at, turn, kind })
+            Entry::new(Event {
+                session,
+                seq,
+                first_seq: None,
+                at,
+                turn,
+                kind,
+            })
         };
         let entries: Vec<Entry> = drafts.into_iter().map(place).collect();
         let row = self.row_after(&entries);
         let store = &self.shared.services.store;
-        if let Err(error) = store.append(&self.id, entries.clone(), row.clone(), pace, durability).await {
+        if let Err(error) = store
+            .append(&self.id, entries.clone(), row.clone(), pace, durability)
+            .await
+        {
             tracing::error!(session = %self.id, %error, "the store did not take events");
             self.feed.trouble(Some(&error.to_string()));
             return Err(error);
@@ -277,7 +330,10 @@ impl Actor {
             return Vec::new();
         }
         let mut calls = self.state.counters.calls;
-        pieces.into_iter().filter_map(|piece| self.place(piece, &mut calls)).collect()
+        pieces
+            .into_iter()
+            .filter_map(|piece| self.place(piece, &mut calls))
+            .collect()
     }
 
     /// A piece as an event; none when what it belongs to is over.
@@ -288,21 +344,54 @@ impl Actor {
         match piece {
             Piece::Saying { message, text } if Some(&message) == current => {
                 let offset = self.advance(message.as_str(), &text);
-                Some((id, EventKind::Saying { message, offset, text }))
+                Some((
+                    id,
+                    EventKind::Saying {
+                        message,
+                        offset,
+                        text,
+                    },
+                ))
             }
             Piece::Thinking { message, text } if Some(&message) == current => {
                 let message = thought_of(&message);
                 let offset = self.advance(message.as_str(), &text);
-                Some((id, EventKind::Thinking { message, offset, text }))
+                Some((
+                    id,
+                    EventKind::Thinking {
+                        message,
+                        offset,
+                        text,
+                    },
+                ))
             }
-            Piece::Doing { message, id: own, name, arguments } if Some(&message) == current => {
+            Piece::Doing {
+                message,
+                id: own,
+                name,
+                arguments,
+            } if Some(&message) == current => {
                 *calls += 1;
                 let (call, message) = (format!("c{calls}").into(), Some(message));
-                let doing = EventKind::Doing { call, message, name, arguments, id: own, parent: None, via: None };
+                let doing = EventKind::Doing {
+                    call,
+                    message,
+                    name,
+                    arguments,
+                    id: own,
+                    parent: None,
+                    via: None,
+                };
                 Some((id, doing))
             }
             Piece::ToolOutput { call, text } => {
-                let turn = self.state.open_calls.iter().find(|c| c.call == call)?.turn.clone();
+                let turn = self
+                    .state
+                    .open_calls
+                    .iter()
+                    .find(|c| c.call == call)?
+                    .turn
+                    .clone();
                 let offset = self.advance(call.as_str(), &text);
                 Some((turn, EventKind::ToolOutput { call, offset, text }))
             }
@@ -333,5 +422,7 @@ fn send<T>(reply: Reply<T>, answer: SessionResult<T>) {
 
 /// Now, in milliseconds since the Unix epoch.
 pub fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
 }

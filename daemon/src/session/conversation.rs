@@ -61,7 +61,8 @@ pub enum History {
 
 impl Conversation {
     pub fn user(&mut self, content: String, images: Vec<Image>) {
-        self.items.push(Item::User(Arc::new(Message::User { content, images })));
+        self.items
+            .push(Item::User(Arc::new(Message::User { content, images })));
     }
 
     pub fn steer(&mut self, seq: u64, text: String) {
@@ -74,7 +75,9 @@ impl Conversation {
 
     /// A round trip begins: the model sees every word that came before event `seq`.
     pub fn begin(&mut self, message: &MessageId, seq: u64) {
-        let (seen, later) = std::mem::take(&mut self.steers).into_iter().partition(|(at, _)| *at < seq);
+        let (seen, later) = std::mem::take(&mut self.steers)
+            .into_iter()
+            .partition(|(at, _)| *at < seq);
         self.steers = later;
         self.take_words(seen);
         self.open(message);
@@ -107,7 +110,10 @@ impl Conversation {
         if known >= count {
             return;
         }
-        let at = text.char_indices().nth(usize::try_from(known).unwrap_or(usize::MAX)).map_or(text.len(), |(i, _)| i);
+        let at = text
+            .char_indices()
+            .nth(usize::try_from(known).unwrap_or(usize::MAX))
+            .map_or(text.len(), |(i, _)| i);
         it.text.push_str(&text[at..]);
         it.chars += count - known;
     }
@@ -119,14 +125,26 @@ impl Conversation {
     }
 
     pub fn signed(&mut self, message: &MessageId, provider: &str, block: &Value) {
-        self.open(message).signed.push(Signed { provider: provider.to_owned(), block: block.clone() });
+        self.open(message).signed.push(Signed {
+            provider: provider.to_owned(),
+            block: block.clone(),
+        });
     }
 
     pub fn unsaid(&mut self, message: &MessageId) {
-        self.items.retain(|i| !matches!(i, Item::Assistant(a) if a.message == *message && a.calls.is_empty()));
+        self.items.retain(
+            |i| !matches!(i, Item::Assistant(a) if a.message == *message && a.calls.is_empty()),
+        );
     }
 
-    pub fn doing(&mut self, message: &MessageId, call: &CallId, id: Option<&str>, name: &str, arguments: &Value) {
+    pub fn doing(
+        &mut self,
+        message: &MessageId,
+        call: &CallId,
+        id: Option<&str>,
+        name: &str,
+        arguments: &Value,
+    ) {
         self.open(message).calls.push(Call {
             call: call.clone(),
             id: id.map(str::to_owned),
@@ -140,7 +158,11 @@ impl Conversation {
     pub fn done(&mut self, call: &CallId, result: &Map<String, Value>, repeated: u32) {
         for item in self.items.iter_mut().rev() {
             let Item::Assistant(a) = item else { continue };
-            if let Some(at) = a.calls.iter().position(|c| c.call == *call && c.result.is_none()) {
+            if let Some(at) = a
+                .calls
+                .iter()
+                .position(|c| c.call == *call && c.result.is_none())
+            {
                 let it = &mut Arc::make_mut(a).calls[at];
                 it.result = Some(result.clone());
                 it.repeated = repeated;
@@ -151,7 +173,10 @@ impl Conversation {
 
     /// The model forgets what came before; the round trip under way stays.
     pub fn restart(&mut self) {
-        let open = self.items.pop().filter(|i| matches!(i, Item::Assistant(a) if !a.past));
+        let open = self
+            .items
+            .pop()
+            .filter(|i| matches!(i, Item::Assistant(a) if !a.past));
         self.items.clear();
         self.items.extend(open);
     }
@@ -170,7 +195,11 @@ impl Conversation {
         match message {
             Message::System { .. } => {}
             Message::User { .. } => self.items.push(Item::User(Arc::new(message))),
-            Message::Assistant { content, tool_calls, signed } => {
+            Message::Assistant {
+                content,
+                tool_calls,
+                signed,
+            } => {
                 let call_of = |c: ToolCall| Call {
                     call: c.id.as_str().into(),
                     id: Some(c.id),
@@ -182,13 +211,25 @@ impl Conversation {
                 let calls = tool_calls.into_iter().map(call_of).collect();
                 let chars = content.chars().count() as u64;
                 let message = format!("replaced {n}").into();
-                let it = Assistant { message, text: content, chars, calls, signed, past: true };
+                let it = Assistant {
+                    message,
+                    text: content,
+                    chars,
+                    calls,
+                    signed,
+                    past: true,
+                };
                 self.items.push(Item::Assistant(Arc::new(it)));
             }
-            Message::Tool { tool_call_id, content } => {
+            Message::Tool {
+                tool_call_id,
+                content,
+            } => {
                 let result = match serde_json::from_str(&content) {
                     Ok(Value::Object(map)) => map,
-                    Ok(_) | Err(_) => Map::from_iter([("content".to_owned(), Value::String(content))]),
+                    Ok(_) | Err(_) => {
+                        Map::from_iter([("content".to_owned(), Value::String(content))])
+                    }
                 };
                 self.done(&tool_call_id.into(), &result, 0);
             }
@@ -203,9 +244,13 @@ impl Conversation {
     }
 
     fn open(&mut self, message: &MessageId) -> &mut Assistant {
-        let found = self.items.iter().rposition(|i| matches!(i, Item::Assistant(a) if a.message == *message));
+        let found = self
+            .items
+            .iter()
+            .rposition(|i| matches!(i, Item::Assistant(a) if a.message == *message));
         let at = found.unwrap_or_else(|| {
-            self.items.push(Item::Assistant(Arc::new(Assistant::new(message))));
+            self.items
+                .push(Item::Assistant(Arc::new(Assistant::new(message))));
             self.items.len() - 1
         });
         match &mut self.items[at] {
@@ -231,7 +276,14 @@ impl Conversation {
 impl Assistant {
     fn new(message: &MessageId) -> Self {
         let (calls, signed) = (Vec::new(), Vec::new());
-        Self { message: message.clone(), text: String::new(), chars: 0, calls, signed, past: false }
+        Self {
+            message: message.clone(),
+            text: String::new(),
+            chars: 0,
+            calls,
+            signed,
+            past: false,
+        }
     }
 
     pub fn text(&self) -> &str {
@@ -239,31 +291,52 @@ impl Assistant {
     }
 
     fn messages(&self, history: History, ids: &mut Ids, out: &mut Vec<Message>) {
-        let calls: &[Call] = if self.past && history == History::Turn { &[] } else { &self.calls };
+        let calls: &[Call] = if self.past && history == History::Turn {
+            &[]
+        } else {
+            &self.calls
+        };
         if self.text.trim().is_empty() && calls.is_empty() {
             return;
         }
         let with_ids: Vec<_> = calls.iter().map(|c| (ids.of(c), c)).collect();
         let tool_calls = with_ids
             .iter()
-            .map(|(id, c)| ToolCall { id: id.clone(), name: c.name.clone(), arguments: c.arguments.clone() })
+            .map(|(id, c)| ToolCall {
+                id: id.clone(),
+                name: c.name.clone(),
+                arguments: c.arguments.clone(),
+            })
             .collect();
-        let signed = if self.past { Vec::new() } else { self.signed.clone() };
-        out.push(Message::Assistant { content: self.text.clone(), tool_calls, signed });
-        out.extend(with_ids.into_iter().map(|(tool_call_id, c)| Message::Tool { tool_call_id, content: c.content() }));
+        let signed = if self.past {
+            Vec::new()
+        } else {
+            self.signed.clone()
+        };
+        out.push(Message::Assistant {
+            content: self.text.clone(),
+            tool_calls,
+            signed,
+        });
+        out.extend(with_ids.into_iter().map(|(tool_call_id, c)| Message::Tool {
+            tool_call_id,
+            content: c.content(),
+        }));
     }
 }
 
 impl Call {
     fn content(&self) -> String {
         let Some(result) = &self.result else {
-            return json!({"error": "interrupted: the call has no result", "ok": false}).to_string();
+            return json!({"error": "interrupted: the call has no result", "ok": false})
+                .to_string();
         };
         if self.repeated != TELL_AFTER {
             return serde_json::to_string(result).unwrap_or_default();
         }
         let mut told = result.clone();
-        let note = format!("this call failed {TELL_AFTER} times in the same way: do something else");
+        let note =
+            format!("this call failed {TELL_AFTER} times in the same way: do something else");
         told.insert("notice".into(), Value::String(note));
         serde_json::to_string(&told).unwrap_or_default()
     }
@@ -275,7 +348,10 @@ struct Ids(HashSet<String>);
 
 impl Ids {
     fn of(&mut self, call: &Call) -> String {
-        let own = call.id.as_deref().filter(|id| !id.is_empty() && !self.0.contains(*id));
+        let own = call
+            .id
+            .as_deref()
+            .filter(|id| !id.is_empty() && !self.0.contains(*id));
         let id = own.map_or_else(|| self.fresh(call.call.as_str()), str::to_owned);
         self.0.insert(id.clone());
         id
@@ -283,8 +359,17 @@ impl Ids {
 
     fn fresh(&self, call: &str) -> String {
         let plain = format!("call_{}", call.replace('/', "_"));
-        let numbered = |n: u32| if n == 1 { plain.clone() } else { format!("{plain}_{n}") };
-        (1..).map(numbered).find(|id| !self.0.contains(id)).unwrap_or_default()
+        let numbered = |n: u32| {
+            if n == 1 {
+                plain.clone()
+            } else {
+                format!("{plain}_{n}")
+            }
+        };
+        (1..)
+            .map(numbered)
+            .find(|id| !self.0.contains(id))
+            .unwrap_or_default()
     }
 }
 

@@ -6,8 +6,15 @@ use std::fmt::Write;
 
 /// The whole session, oldest first. Pieces are left out where the whole is there.
 pub fn markdown(session: &Session, events: &[Event]) -> String {
-    let title = if session.title.is_empty() { session.id.as_str() } else { &session.title };
-    let mut out = format!("# {title}\n\nSession `{}` in `{}`.\n", session.id, session.cwd);
+    let title = if session.title.is_empty() {
+        session.id.as_str()
+    } else {
+        &session.title
+    };
+    let mut out = format!(
+        "# {title}\n\nSession `{}` in `{}`.\n",
+        session.id, session.cwd
+    );
     for event in events {
         // Writing to a string does not fail.
         let _ = section(&mut out, event);
@@ -19,9 +26,17 @@ fn section(out: &mut String, event: &Event) -> std::fmt::Result {
     match &event.kind {
         EventKind::TurnStarted { text, .. } => write!(out, "\n## User\n\n{}\n", text.trim_end()),
         EventKind::Steered { text } => write!(out, "\n## User (steering)\n\n{}\n", text.trim_end()),
-        EventKind::Said { text, .. } if !text.is_empty() => write!(out, "\n## Assistant\n\n{}\n", text.trim_end()),
-        EventKind::Doing { name, arguments, .. } => {
-            write!(out, "\n### Tool: {name}\n\n{}\n", fenced("json", &pretty(arguments)))
+        EventKind::Said { text, .. } if !text.is_empty() => {
+            write!(out, "\n## Assistant\n\n{}\n", text.trim_end())
+        }
+        EventKind::Doing {
+            name, arguments, ..
+        } => {
+            write!(
+                out,
+                "\n### Tool: {name}\n\n{}\n",
+                fenced("json", &pretty(arguments))
+            )
         }
         EventKind::Done { result, .. } => {
             let text = serde_json::to_string_pretty(result).unwrap_or_default();

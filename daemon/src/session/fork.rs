@@ -10,25 +10,62 @@ pub fn copy(events: &[Event], at: u64, to: &SessionId) -> Vec<Event> {
     let mut copies: Vec<Event> = Vec::new();
     for event in events.iter().filter(|e| e.seq <= at) {
         let seq = copies.len() as u64 + 1;
-        let turn = event.turn.as_ref().map(|turn| moved(turn.as_str(), to).into());
+        let turn = event
+            .turn
+            .as_ref()
+            .map(|turn| moved(turn.as_str(), to).into());
         let kind = renamed(event.kind.clone(), to);
-        copies.push(Event { session: to.clone(), seq, first_seq: None, at: event.at, turn, kind });
+        copies.push(Event {
+            session: to.clone(),
+            seq,
+            first_seq: None,
+            at: event.at,
+            turn,
+            kind,
+        });
     }
     let state = State::fold(&copies);
     let last = copies.last().map_or(0, |e| e.at);
     for (turn, kind) in ending(&state) {
         let seq = copies.len() as u64 + 1;
-        copies.push(Event { session: to.clone(), seq, first_seq: None, at: last, turn, kind });
+        copies.push(Event {
+            session: to.clone(),
+            seq,
+            first_seq: None,
+            at: last,
+            turn,
+            kind,
+        });
     }
     copies
 }
 
 fn ending(state: &State) -> Vec<super::actor::Draft> {
-    let queue = state.queue.iter().map(|q| (None, EventKind::Dequeued { queued: q.queued.clone() }));
-    let Some(turn) = &state.turn else { return queue.collect() };
-    let mut drafts = restart::loose_ends(state, &turn.id, &[], "not run: the session was forked before it");
+    let queue = state.queue.iter().map(|q| {
+        (
+            None,
+            EventKind::Dequeued {
+                queued: q.queued.clone(),
+            },
+        )
+    });
+    let Some(turn) = &state.turn else {
+        return queue.collect();
+    };
+    let mut drafts = restart::loose_ends(
+        state,
+        &turn.id,
+        &[],
+        "not run: the session was forked before it",
+    );
     let reply = "interrupted: the session was forked here".to_owned();
-    drafts.push((Some(turn.id.clone()), EventKind::TurnEnded { status: TurnStatus::Interrupted, reply }));
+    drafts.push((
+        Some(turn.id.clone()),
+        EventKind::TurnEnded {
+            status: TurnStatus::Interrupted,
+            reply,
+        },
+    ));
     drafts.extend(queue);
     drafts
 }
@@ -37,20 +74,61 @@ fn ending(state: &State) -> Vec<super::actor::Draft> {
 fn renamed(kind: EventKind, to: &SessionId) -> EventKind {
     let own = |approval: ApprovalId| ApprovalId::from(moved(approval.as_str(), to));
     match kind {
-        EventKind::ApprovalAsked { approval, call, tool, arguments, why } => {
-            EventKind::ApprovalAsked { approval: own(approval), call, tool, arguments, why }
-        }
-        EventKind::ApprovalAnswered { approval, answer, scope, by, reason } => {
-            EventKind::ApprovalAnswered { approval: own(approval), answer, scope, by, reason }
-        }
-        EventKind::ApprovalWithdrawn { approval, why } => EventKind::ApprovalWithdrawn { approval: own(approval), why },
+        EventKind::ApprovalAsked {
+            approval,
+            call,
+            tool,
+            arguments,
+            why,
+        } => EventKind::ApprovalAsked {
+            approval: own(approval),
+            call,
+            tool,
+            arguments,
+            why,
+        },
+        EventKind::ApprovalAnswered {
+            approval,
+            answer,
+            scope,
+            by,
+            reason,
+        } => EventKind::ApprovalAnswered {
+            approval: own(approval),
+            answer,
+            scope,
+            by,
+            reason,
+        },
+        EventKind::ApprovalWithdrawn { approval, why } => EventKind::ApprovalWithdrawn {
+            approval: own(approval),
+            why,
+        },
         // A token names one turn of one session: the fork's first retry must not find the original's.
-        EventKind::TurnStarted { text, images, token: _, client } => {
-            EventKind::TurnStarted { text, images, token: None, client }
-        }
-        EventKind::Queued { queued, text, images, token: _, client } => {
-            EventKind::Queued { queued, text, images, token: None, client }
-        }
+        EventKind::TurnStarted {
+            text,
+            images,
+            token: _,
+            client,
+        } => EventKind::TurnStarted {
+            text,
+            images,
+            token: None,
+            client,
+        },
+        EventKind::Queued {
+            queued,
+            text,
+            images,
+            token: _,
+            client,
+        } => EventKind::Queued {
+            queued,
+            text,
+            images,
+            token: None,
+            client,
+        },
         other => other,
     }
 }

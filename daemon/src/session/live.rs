@@ -10,11 +10,28 @@ use tokio::sync::Notify;
 /// Something streamed, without the place that the actor gives it in the log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
-    Saying { message: MessageId, text: String },
-    Thinking { message: MessageId, text: String },
-    ToolOutput { call: CallId, text: String },
-    Doing { message: MessageId, id: Option<String>, name: String, arguments: Value },
-    Notice { level: Level, text: String },
+    Saying {
+        message: MessageId,
+        text: String,
+    },
+    Thinking {
+        message: MessageId,
+        text: String,
+    },
+    ToolOutput {
+        call: CallId,
+        text: String,
+    },
+    Doing {
+        message: MessageId,
+        id: Option<String>,
+        name: String,
+        arguments: Value,
+    },
+    Notice {
+        level: Level,
+        text: String,
+    },
 }
 
 /// The pieces of one session. Unbounded by itself: what fills it (a model, a tool under its output cap) is bounded.
@@ -27,7 +44,10 @@ pub struct Live {
 impl Live {
     /// Adds a piece; text of the same message or call as the last one joins it.
     pub fn push(&self, piece: Piece) {
-        let mut pieces = self.pieces.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut pieces = self
+            .pieces
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let first = pieces.is_empty();
         if let Some(last) = pieces.last_mut()
             && last.join(&piece)
@@ -42,13 +62,24 @@ impl Live {
     }
 
     pub fn take(&self) -> Vec<Piece> {
-        std::mem::take(&mut *self.pieces.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+        std::mem::take(
+            &mut *self
+                .pieces
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
     }
 
     /// Calls among the pieces, which get their numbers when they are stored.
     pub fn count_calls(&self) -> usize {
-        let pieces = self.pieces.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        pieces.iter().filter(|piece| matches!(piece, Piece::Doing { .. })).count()
+        let pieces = self
+            .pieces
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        pieces
+            .iter()
+            .filter(|piece| matches!(piece, Piece::Doing { .. }))
+            .count()
     }
 
     /// Returns when there may be something to take.
@@ -60,14 +91,30 @@ impl Live {
 impl Piece {
     fn join(&mut self, more: &Self) -> bool {
         match (self, more) {
-            (Self::Saying { message: a, text }, Self::Saying { message: b, text: more })
-            | (Self::Thinking { message: a, text }, Self::Thinking { message: b, text: more })
-                if a == b =>
-            {
+            (
+                Self::Saying { message: a, text },
+                Self::Saying {
+                    message: b,
+                    text: more,
+                },
+            )
+            | (
+                Self::Thinking { message: a, text },
+                Self::Thinking {
+                    message: b,
+                    text: more,
+                },
+            ) if a == b => {
                 text.push_str(more);
                 true
             }
-            (Self::ToolOutput { call: a, text }, Self::ToolOutput { call: b, text: more }) if a == b => {
+            (
+                Self::ToolOutput { call: a, text },
+                Self::ToolOutput {
+                    call: b,
+                    text: more,
+                },
+            ) if a == b => {
                 text.push_str(more);
                 true
             }
@@ -81,16 +128,27 @@ mod tests {
     use super::*;
 
     fn say(message: &str, text: &str) -> Piece {
-        Piece::Saying { message: message.into(), text: text.into() }
+        Piece::Saying {
+            message: message.into(),
+            text: text.into(),
+        }
     }
 
     #[test]
     fn text_of_one_message_joins_and_others_keep_their_order() {
         let live = Live::default();
-        for piece in [say("m1", "a"), say("m1", "b"), say("m2", "c"), say("m1", "d")] {
+        for piece in [
+            say("m1", "a"),
+            say("m1", "b"),
+            say("m2", "c"),
+            say("m1", "d"),
+        ] {
             live.push(piece);
         }
-        assert_eq!(live.take(), [say("m1", "ab"), say("m2", "c"), say("m1", "d")]);
+        assert_eq!(
+            live.take(),
+            [say("m1", "ab"), say("m2", "c"), say("m1", "d")]
+        );
         assert_eq!(live.take(), []);
     }
 }

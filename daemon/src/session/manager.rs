@@ -6,7 +6,9 @@ use super::message::{Answering, ByHand, Guard, Handle, Msg};
 use super::port::Port;
 use super::services::Services;
 use super::state::State;
-use super::{NewSession, Prompt, SessionError, SessionResult, Subscriber, export, fork, name, session_of};
+use super::{
+    NewSession, Prompt, SessionError, SessionResult, Subscriber, export, fork, name, session_of,
+};
 use crate::provider::registry::BuildOptions;
 use crate::provider::{Message, Provider};
 use crate::store::{Durability, Entry, ListQuery, Pace, SessionRow, StoreError};
@@ -17,7 +19,9 @@ use protocol::daemon::Change;
 use protocol::event::{Event, EventKind};
 use protocol::id::{ApprovalId, QueuedId, SessionId, TurnId};
 use protocol::provider::{ModelInfo, ProviderInfo, ProviderInstance};
-use protocol::session::{Export, ExportFormat, History, Queued, SearchHit, Session, SessionList, SessionState};
+use protocol::session::{
+    Export, ExportFormat, History, Queued, SearchHit, Session, SessionList, SessionState,
+};
 use protocol::tool::{SourceInfo, ToolList, ToolboxInfo};
 use protocol::turn::{Cancelled, Ended, Started};
 use serde_json::{Map, Value, json};
@@ -53,7 +57,14 @@ impl Sessions {
     pub fn new(services: Services) -> Self {
         let loaded = Mutex::default();
         let (actors, sweeping) = (TaskTracker::new(), AtomicBool::new(false));
-        Self { inner: Arc::new(Inner { services: Arc::new(services), loaded, actors, sweeping }) }
+        Self {
+            inner: Arc::new(Inner {
+                services: Arc::new(services),
+                loaded,
+                actors,
+                sweeping,
+            }),
+        }
     }
 
     pub async fn create(&self, new: NewSession) -> SessionResult<Session> {
@@ -61,7 +72,10 @@ impl Sessions {
             return Err(SessionError::Stopping);
         }
         let cwd = directory(&new.cwd).await?;
-        let provider_name = new.provider.clone().unwrap_or_else(|| self.services().providers.default_name());
+        let provider_name = new
+            .provider
+            .clone()
+            .unwrap_or_else(|| self.services().providers.default_name());
         let env = tool_env(new.env.clone());
         let provider = self.build(&provider_name, new.model.clone(), &env).await?;
         let id = name::fresh();
@@ -79,14 +93,20 @@ impl Sessions {
         model: Option<String>,
         env: &BTreeMap<String, String>,
     ) -> SessionResult<Arc<dyn Provider>> {
-        let options = BuildOptions { model, env: Some(Arc::new(env.clone())) };
+        let options = BuildOptions {
+            model,
+            env: Some(Arc::new(env.clone())),
+        };
         let built = self.services().providers.build(name, options).await;
         built.map_err(|error| SessionError::Provider(error.to_string()))
     }
 
     pub async fn list(&self, query: ListQuery) -> SessionResult<SessionList> {
         let (rows, cursor) = self.services().store.list(query).await?;
-        Ok(SessionList { sessions: rows.into_iter().map(session_of).collect(), cursor })
+        Ok(SessionList {
+            sessions: rows.into_iter().map(session_of).collect(),
+            cursor,
+        })
     }
 
     pub async fn get(&self, session: &SessionId) -> SessionResult<Session> {
@@ -98,11 +118,15 @@ impl Sessions {
         if title.is_empty() {
             return Err(SessionError::Invalid("title is empty".into()));
         }
-        self.record(session, EventKind::Renamed { title }, Guard::Anytime).await
+        self.record(session, EventKind::Renamed { title }, Guard::Anytime)
+            .await
     }
 
     pub async fn archive(&self, session: &SessionId, archived: bool) -> SessionResult<()> {
-        self.open(session).await?.ask(|reply| Msg::Archive(archived, reply)).await
+        self.open(session)
+            .await?
+            .ask(|reply| Msg::Archive(archived, reply))
+            .await
     }
 
     /// Deletes a session with all its events; its turn is stopped. An unknown one is no error.
@@ -119,7 +143,9 @@ impl Sessions {
         let spill = self.services().spill_dir.join(session.as_str());
         // Only there when a tool printed too much.
         let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(spill)).await;
-        let _ = self.services().changes.send(Change::Deleted { session: session.clone() });
+        let _ = self.services().changes.send(Change::Deleted {
+            session: session.clone(),
+        });
         Ok(())
     }
 
@@ -128,13 +154,20 @@ impl Sessions {
         let source = self.services().store.row(session).await?;
         let at = at.unwrap_or(source.seq);
         if at > source.seq {
-            return Err(SessionError::CursorBeyond { after: at, newest: source.seq });
+            return Err(SessionError::CursorBeyond {
+                after: at,
+                newest: source.seq,
+            });
         }
         let id = name::fresh();
         let copies = fork::copy(&self.events(session).await?, at, &id);
         let state = State::fold(&copies);
         let now = now_ms();
-        let title = if state.title.is_empty() { source.title.clone() } else { state.title.clone() };
+        let title = if state.title.is_empty() {
+            source.title.clone()
+        } else {
+            state.title.clone()
+        };
         let (status, reason) = state.status();
         let row = SessionRow {
             id: id.clone(),
@@ -149,11 +182,22 @@ impl Sessions {
             ..source
         };
         self.services().store.create(row.clone()).await?;
-        let row = SessionRow { seq: state.seq, ..row };
+        let row = SessionRow {
+            seq: state.seq,
+            ..row
+        };
         let entries: Vec<Entry> = copies.into_iter().map(Entry::new).collect();
         if !entries.is_empty() {
             let store = &self.services().store;
-            store.append(&id, entries, Some(row.clone()), Pace::Now, Durability::Synced).await?;
+            store
+                .append(
+                    &id,
+                    entries,
+                    Some(row.clone()),
+                    Pace::Now,
+                    Durability::Synced,
+                )
+                .await?;
         }
         let view = self.put(row, state, None).ask(Msg::View).await?;
         self.tell(&view);
@@ -179,13 +223,24 @@ impl Sessions {
         let more = entries.len() > limit as usize;
         if more {
             let newest_first = after.is_none() && before.is_some();
-            if newest_first { entries.remove(0) } else { entries.remove(limit as usize) };
+            if newest_first {
+                entries.remove(0)
+            } else {
+                entries.remove(limit as usize)
+            };
         }
-        Ok(History { events: entries.into_iter().map(|e| (*e.event).clone()).collect(), more })
+        Ok(History {
+            events: entries.into_iter().map(|e| (*e.event).clone()).collect(),
+            more,
+        })
     }
 
     pub async fn search(&self, query: &str, limit: Option<u32>) -> SessionResult<Vec<SearchHit>> {
-        Ok(self.services().store.search(query, limit.unwrap_or(20).clamp(1, 200)).await?)
+        Ok(self
+            .services()
+            .store
+            .search(query, limit.unwrap_or(20).clamp(1, 200))
+            .await?)
     }
 
     pub async fn export(&self, session: &SessionId, format: ExportFormat) -> SessionResult<Export> {
@@ -200,29 +255,47 @@ impl Sessions {
     }
 
     pub async fn clear(&self, session: &SessionId) -> SessionResult<u64> {
-        self.record(session, EventKind::Cleared, Guard::WhenIdle).await
+        self.record(session, EventKind::Cleared, Guard::WhenIdle)
+            .await
     }
 
     pub async fn replace(&self, session: &SessionId, messages: Vec<Value>) -> SessionResult<u64> {
         for (n, message) in messages.iter().enumerate() {
-            serde_json::from_value::<Message>(message.clone())
-                .map_err(|error| SessionError::Invalid(format!("messages[{n}] is no message: {error}")))?;
+            serde_json::from_value::<Message>(message.clone()).map_err(|error| {
+                SessionError::Invalid(format!("messages[{n}] is no message: {error}"))
+            })?;
         }
-        self.record(session, EventKind::Replaced { messages }, Guard::WhenIdle).await
+        self.record(session, EventKind::Replaced { messages }, Guard::WhenIdle)
+            .await
     }
 
     pub async fn say(&self, session: &SessionId, text: String) -> SessionResult<u64> {
-        self.record(session, EventKind::CommandOutput { text }, Guard::Anytime).await
+        self.record(session, EventKind::CommandOutput { text }, Guard::Anytime)
+            .await
     }
 
-    async fn record(&self, session: &SessionId, kind: EventKind, guard: Guard) -> SessionResult<u64> {
-        self.open(session).await?.ask(|reply| Msg::Record(kind, guard, reply)).await
+    async fn record(
+        &self,
+        session: &SessionId,
+        kind: EventKind,
+        guard: Guard,
+    ) -> SessionResult<u64> {
+        self.open(session)
+            .await?
+            .ask(|reply| Msg::Record(kind, guard, reply))
+            .await
     }
 
     /// `after: None` starts at the newest event. The session stays in memory while the subscriber lives.
-    pub async fn attach(&self, session: &SessionId, after: Option<u64>) -> SessionResult<Subscriber> {
+    pub async fn attach(
+        &self,
+        session: &SessionId,
+        after: Option<u64>,
+    ) -> SessionResult<Subscriber> {
         let handle = self.open(session).await?;
-        handle.feed.subscribe(session, &self.services().store, after)
+        handle
+            .feed
+            .subscribe(session, &self.services().store, after)
     }
 
     pub async fn queue(&self, session: &SessionId) -> SessionResult<Vec<Queued>> {
@@ -230,15 +303,24 @@ impl Sessions {
     }
 
     pub async fn unqueue(&self, session: &SessionId, queued: &QueuedId) -> SessionResult<u64> {
-        self.open(session).await?.ask(|reply| Msg::Unqueue(queued.clone(), reply)).await
+        self.open(session)
+            .await?
+            .ask(|reply| Msg::Unqueue(queued.clone(), reply))
+            .await
     }
 
     pub async fn start(&self, session: &SessionId, prompt: Prompt) -> SessionResult<Started> {
-        self.open(session).await?.ask(|reply| Msg::Start(prompt, reply)).await
+        self.open(session)
+            .await?
+            .ask(|reply| Msg::Start(prompt, reply))
+            .await
     }
 
     pub async fn steer(&self, session: &SessionId, text: String) -> SessionResult<u64> {
-        self.open(session).await?.ask(|reply| Msg::Steer(text, reply)).await
+        self.open(session)
+            .await?
+            .ask(|reply| Msg::Steer(text, reply))
+            .await
     }
 
     pub async fn cancel(&self, session: &SessionId) -> SessionResult<Cancelled> {
@@ -246,7 +328,10 @@ impl Sessions {
     }
 
     pub async fn wait(&self, turn: &TurnId) -> SessionResult<Ended> {
-        let unknown = || SessionError::NotFound { what: "turn", id: turn.to_string() };
+        let unknown = || SessionError::NotFound {
+            what: "turn",
+            id: turn.to_string(),
+        };
         let session = fork::session_of_turn(turn).ok_or_else(unknown)?;
         let handle = self.open(&session).await.map_err(|error| match error {
             SessionError::Store(StoreError::NotFound(_)) => unknown(),
@@ -276,13 +361,22 @@ impl Sessions {
         reason: Option<String>,
         by: &str,
     ) -> SessionResult<u64> {
-        let unknown = || SessionError::NotFound { what: "approval", id: approval.to_string() };
+        let unknown = || SessionError::NotFound {
+            what: "approval",
+            id: approval.to_string(),
+        };
         let session = fork::session_of(approval.as_str()).ok_or_else(unknown)?;
         let handle = self.open(&session).await.map_err(|error| match error {
             SessionError::Store(StoreError::NotFound(_)) => unknown(),
             other => other,
         })?;
-        let answering = Answering { approval: approval.clone(), answer, scope, reason, by: by.to_owned() };
+        let answering = Answering {
+            approval: approval.clone(),
+            answer,
+            scope,
+            reason,
+            by: by.to_owned(),
+        };
         handle.ask(|reply| Msg::Answer(answering, reply)).await
     }
 
@@ -290,23 +384,39 @@ impl Sessions {
         let handle = self.open(session).await?;
         let rules = Port::new(handle.clone()).rules().await;
         let mut list = handle.shared.workspace.toolbox().list(&rules);
-        list.problems.extend(handle.shared.workspace.problems().await);
+        list.problems
+            .extend(handle.shared.workspace.problems().await);
         list.problems.dedup();
         Ok(list)
     }
 
     /// Runs a tool through the gate, as a model's call would. It goes on when the caller goes away.
-    pub async fn run_tool(&self, session: &SessionId, name: &str, arguments: Value) -> SessionResult<Map<String, Value>> {
+    pub async fn run_tool(
+        &self,
+        session: &SessionId,
+        name: &str,
+        arguments: Value,
+    ) -> SessionResult<Map<String, Value>> {
         let handle = self.open(session).await?;
-        let (name, spill_dir) = (name.to_owned(), self.services().spill_dir.join(session.as_str()));
-        let running = self.inner.actors.spawn(run_by_hand(handle, name, arguments, spill_dir));
+        let (name, spill_dir) = (
+            name.to_owned(),
+            self.services().spill_dir.join(session.as_str()),
+        );
+        let running = self
+            .inner
+            .actors
+            .spawn(run_by_hand(handle, name, arguments, spill_dir));
         running.await.map_err(|_| SessionError::Stopping)?
     }
 
     pub async fn toolboxes(&self, cwd: Option<&str>) -> SessionResult<Vec<ToolboxInfo>> {
         let mut dirs: Vec<PathBuf> = match cwd {
             Some(cwd) => vec![directory(cwd).await?],
-            None => self.handles().iter().map(|h| h.shared.cwd.clone()).collect(),
+            None => self
+                .handles()
+                .iter()
+                .map(|h| h.shared.cwd.clone())
+                .collect(),
         };
         dirs.sort();
         dirs.dedup();
@@ -322,16 +432,31 @@ impl Sessions {
     }
 
     /// The conversation is kept. A provider that cannot be built leaves the session on its old one.
-    pub async fn switch_provider(&self, session: &SessionId, name: &str, model: Option<String>) -> SessionResult<u64> {
+    pub async fn switch_provider(
+        &self,
+        session: &SessionId,
+        name: &str,
+        model: Option<String>,
+    ) -> SessionResult<u64> {
         let handle = self.open(session).await?;
         let provider = self.build(name, model.clone(), &handle.shared.env).await?;
         let name = name.to_owned();
-        handle.ask(|reply| Msg::Switch { name, model, provider, reply }).await
+        handle
+            .ask(|reply| Msg::Switch {
+                name,
+                model,
+                provider,
+                reply,
+            })
+            .await
     }
 
     pub async fn models(&self, provider: &str) -> SessionResult<Vec<ModelInfo>> {
         let provider = self.build(provider, None, &BTreeMap::new()).await?;
-        provider.models().await.map_err(|error| SessionError::Provider(error.to_string()))
+        provider
+            .models()
+            .await
+            .map_err(|error| SessionError::Provider(error.to_string()))
     }
 
     pub async fn instances(&self) -> Vec<ProviderInstance> {
@@ -358,8 +483,14 @@ impl Sessions {
     /// Sessions in memory and, of those, with a turn that runs or waits.
     pub fn loaded(&self) -> (u32, u32) {
         let handles = self.handles();
-        let busy = handles.iter().filter(|h| h.shared.busy.load(Ordering::Relaxed)).count();
-        (u32::try_from(handles.len()).unwrap_or(u32::MAX), u32::try_from(busy).unwrap_or(u32::MAX))
+        let busy = handles
+            .iter()
+            .filter(|h| h.shared.busy.load(Ordering::Relaxed))
+            .count();
+        (
+            u32::try_from(handles.len()).unwrap_or(u32::MAX),
+            u32::try_from(busy).unwrap_or(u32::MAX),
+        )
     }
 
     pub async fn stored(&self) -> SessionResult<u64> {
@@ -370,7 +501,9 @@ impl Sessions {
     pub async fn recover(&self) {
         let orphans = match self.services().store.orphans().await {
             Ok(orphans) => orphans,
-            Err(error) => return tracing::error!(%error, "sessions that an earlier daemon left running are not known"),
+            Err(error) => {
+                return tracing::error!(%error, "sessions that an earlier daemon left running are not known");
+            }
         };
         for session in orphans {
             if let Err(error) = self.get(&session).await {
@@ -406,11 +539,17 @@ impl Sessions {
     }
 
     fn map(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<OnceCell<Handle>>>> {
-        self.inner.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .loaded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn handles(&self) -> Vec<Handle> {
-        self.map().values().filter_map(|slot| slot.get().cloned()).collect()
+        self.map()
+            .values()
+            .filter_map(|slot| slot.get().cloned())
+            .collect()
     }
 
     /// The session's handle; loads it when it rests. Several callers load it once.
@@ -426,7 +565,10 @@ impl Sessions {
 
     fn forget(&self, session: &SessionId, slot: &Arc<OnceCell<Handle>>) {
         let mut loaded = self.map();
-        if loaded.get(session).is_some_and(|known| Arc::ptr_eq(known, slot) && known.get().is_none()) {
+        if loaded
+            .get(session)
+            .is_some_and(|known| Arc::ptr_eq(known, slot) && known.get().is_none())
+        {
             loaded.remove(session);
         }
     }
@@ -455,11 +597,17 @@ impl Sessions {
     fn put(&self, row: SessionRow, state: State, provider: Option<Arc<dyn Provider>>) -> Handle {
         let id = row.id.clone();
         let handle = self.start_actor(row, state, provider);
-        self.map().insert(id, Arc::new(OnceCell::new_with(Some(handle.clone()))));
+        self.map()
+            .insert(id, Arc::new(OnceCell::new_with(Some(handle.clone()))));
         handle
     }
 
-    fn start_actor(&self, row: SessionRow, state: State, provider: Option<Arc<dyn Provider>>) -> Handle {
+    fn start_actor(
+        &self,
+        row: SessionRow,
+        state: State,
+        provider: Option<Arc<dyn Provider>>,
+    ) -> Handle {
         let cwd = PathBuf::from(&row.cwd);
         let shared = Shared {
             services: Arc::clone(&self.inner.services),
@@ -469,7 +617,12 @@ impl Sessions {
             busy: AtomicBool::new(false),
             used_at: AtomicU64::new(now_ms()),
         };
-        let (handle, task) = actor::spawn(Loaded { row, state, shared, provider });
+        let (handle, task) = actor::spawn(Loaded {
+            row,
+            state,
+            shared,
+            provider,
+        });
         self.inner.actors.spawn(task);
         self.sweep_later();
         handle
@@ -491,7 +644,9 @@ impl Sessions {
     fn tell(&self, session: &Session) {
         let mut session = session.clone();
         session.env.clear();
-        let _ = self.services().changes.send(Change::Session { session: Box::new(session) });
+        let _ = self.services().changes.send(Change::Session {
+            session: Box::new(session),
+        });
     }
 
     /// One timer for all sessions, and none when every loaded one has clients.
@@ -500,7 +655,10 @@ impl Sessions {
             return;
         }
         let weak = Arc::downgrade(&self.inner);
-        let (left, after) = (Arc::clone(&self.services().left), self.services().limits.unload_after_ms);
+        let (left, after) = (
+            Arc::clone(&self.services().left),
+            self.services().limits.unload_after_ms,
+        );
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(Duration::from_millis(after)).await;
@@ -518,13 +676,22 @@ impl Sessions {
     fn sweep(&self, after_ms: u64) -> Left {
         let now = now_ms();
         let mut loaded = self.map();
-        loaded.retain(|_, slot| slot.get().is_none_or(|handle| !rests(handle, now, after_ms)));
+        loaded.retain(|_, slot| {
+            slot.get()
+                .is_none_or(|handle| !rests(handle, now, after_ms))
+        });
         if loaded.is_empty() {
             self.inner.sweeping.store(false, Ordering::Relaxed);
             return Left::Nothing;
         }
-        let unattached = loaded.values().any(|slot| slot.get().is_none_or(|h| h.feed.clients() == 0));
-        if unattached { Left::Unattached } else { Left::Attached }
+        let unattached = loaded
+            .values()
+            .any(|slot| slot.get().is_none_or(|h| h.feed.clients() == 0));
+        if unattached {
+            Left::Unattached
+        } else {
+            Left::Attached
+        }
     }
 }
 
@@ -573,14 +740,24 @@ async fn run_by_hand(
     };
     let ran = handle.shared.workspace.toolbox().run(run).await;
     let (result, ms) = (ran.result.clone(), ran.ms);
-    handle.ask(move |reply| Msg::ByHandDone { call, result, ms, reply }).await?;
+    handle
+        .ask(move |reply| Msg::ByHandDone {
+            call,
+            result,
+            ms,
+            reply,
+        })
+        .await?;
     Ok(ran.result)
 }
 
 async fn toolbox_info(workspace: &crate::workspace::Workspace) -> ToolboxInfo {
     let mut by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for tool in workspace.toolbox().tools() {
-        by_source.entry(tool.origin().to_owned()).or_default().push(tool.name().to_owned());
+        by_source
+            .entry(tool.origin().to_owned())
+            .or_default()
+            .push(tool.name().to_owned());
     }
     let problems = workspace.problems().await;
     let source = |(name, tools): (String, Vec<String>)| SourceInfo {
@@ -590,19 +767,29 @@ async fn toolbox_info(workspace: &crate::workspace::Workspace) -> ToolboxInfo {
         problems: problems.clone(),
     };
     let sources = by_source.into_iter().map(source).collect();
-    ToolboxInfo { name: "default".to_owned(), cwd: workspace.cwd().display().to_string(), sources }
+    ToolboxInfo {
+        name: "default".to_owned(),
+        cwd: workspace.cwd().display().to_string(),
+        sources,
+    }
 }
 
 /// The directory of a session: absolute, there, and a directory.
 async fn directory(cwd: &str) -> SessionResult<PathBuf> {
     let path = Path::new(cwd);
     if !path.is_absolute() {
-        return Err(SessionError::Invalid(format!("cwd {cwd:?} is not an absolute path")));
+        return Err(SessionError::Invalid(format!(
+            "cwd {cwd:?} is not an absolute path"
+        )));
     }
     match tokio::fs::metadata(path).await {
         Ok(found) if found.is_dir() => Ok(path.components().collect()),
-        Ok(_) => Err(SessionError::Invalid(format!("cwd {cwd:?} is not a directory"))),
-        Err(error) => Err(SessionError::Invalid(format!("cwd {cwd:?} cannot be used: {error}"))),
+        Ok(_) => Err(SessionError::Invalid(format!(
+            "cwd {cwd:?} is not a directory"
+        ))),
+        Err(error) => Err(SessionError::Invalid(format!(
+            "cwd {cwd:?} cannot be used: {error}"
+        ))),
     }
 }
 
@@ -614,7 +801,8 @@ fn row_of(
     env: &BTreeMap<String, String>,
 ) -> SessionRow {
     let now = now_ms();
-    let settings = json!({"env": env, "toolbox": new.toolbox, "agent": new.agent, "vars": new.vars});
+    let settings =
+        json!({"env": env, "toolbox": new.toolbox, "agent": new.agent, "vars": new.vars});
     SessionRow {
         id: id.clone(),
         title: new.title.clone().unwrap_or_default().trim().to_owned(),
@@ -634,13 +822,22 @@ fn row_of(
 
 fn env_of(settings: &str) -> BTreeMap<String, String> {
     let parsed: Option<Value> = serde_json::from_str(settings).ok();
-    parsed.and_then(|v| serde_json::from_value(v.get("env")?.clone()).ok()).unwrap_or_default()
+    parsed
+        .and_then(|v| serde_json::from_value(v.get("env")?.clone()).ok())
+        .unwrap_or_default()
 }
 
 /// What tools see: the client's environment, or the plainest of the daemon's own; never a secret of dwell's.
 fn tool_env(given: Option<BTreeMap<String, String>>) -> BTreeMap<String, String> {
-    const PLAIN: [&str; 9] = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME", "SHELL", "TZ"];
-    let own = || PLAIN.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect();
+    const PLAIN: [&str; 9] = [
+        "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME", "SHELL", "TZ",
+    ];
+    let own = || {
+        PLAIN
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
+            .collect()
+    };
     let mut env: BTreeMap<String, String> = given.unwrap_or_else(own);
     let secret = crate::provider::registry::Providers::key_variables();
     env.retain(|name, _| !name.starts_with("DWELL_") && !secret.contains(&name.as_str()));

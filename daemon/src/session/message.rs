@@ -72,7 +72,12 @@ pub enum Msg {
     Record(EventKind, Guard, Reply<u64>),
     Answer(Answering, Reply<u64>),
     Unqueue(QueuedId, Reply<u64>),
-    Switch { name: String, model: Option<String>, provider: Arc<dyn Provider>, reply: Reply<u64> },
+    Switch {
+        name: String,
+        model: Option<String>,
+        provider: Arc<dyn Provider>,
+        reply: Reply<u64>,
+    },
     View(Reply<Session>),
     Queue(Reply<Vec<Queued>>),
     Approvals(Reply<Vec<Approval>>),
@@ -84,10 +89,20 @@ pub enum Msg {
     Built(Arc<dyn Provider>),
     RoundDone(RoundEnd, Reply<Work>),
     Again(Again, Reply<MessageId>),
-    CallDone { call: CallId, result: Map<String, Value>, ms: u64, reply: Reply<Work> },
+    CallDone {
+        call: CallId,
+        result: Map<String, Value>,
+        ms: u64,
+        reply: Reply<Work>,
+    },
     End(TurnStatus, String, Reply<()>),
     ByHand(ByHand, Reply<CallId>),
-    ByHandDone { call: CallId, result: Map<String, Value>, ms: u64, reply: Reply<()> },
+    ByHandDone {
+        call: CallId,
+        result: Map<String, Value>,
+        ms: u64,
+        reply: Reply<()>,
+    },
     Ask(Asking, oneshot::Sender<Result<Verdict, String>>),
     Started(CallId, Reply<()>),
     // From the manager.
@@ -114,7 +129,10 @@ impl Handle {
     /// Sends a message and waits for its answer.
     pub async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Msg) -> SessionResult<T> {
         let (reply, answer) = oneshot::channel();
-        self.mailbox.send(message(reply)).await.map_err(|_| SessionError::Stopping)?;
+        self.mailbox
+            .send(message(reply))
+            .await
+            .map_err(|_| SessionError::Stopping)?;
         answer.await.map_err(|_| SessionError::Stopping)?
     }
 

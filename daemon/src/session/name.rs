@@ -4,14 +4,16 @@ use protocol::id::SessionId;
 use std::hash::{BuildHasher, RandomState};
 
 const FIRST: [&str; 32] = [
-    "amber", "brave", "brisk", "calm", "clear", "coral", "dusky", "eager", "early", "fair", "fleet", "fresh", "gentle",
-    "glad", "golden", "green", "keen", "kind", "light", "lively", "lucid", "mellow", "merry", "misty", "noble", "quiet",
-    "rapid", "silver", "still", "sunny", "vivid", "warm",
+    "amber", "brave", "brisk", "calm", "clear", "coral", "dusky", "eager", "early", "fair",
+    "fleet", "fresh", "gentle", "glad", "golden", "green", "keen", "kind", "light", "lively",
+    "lucid", "mellow", "merry", "misty", "noble", "quiet", "rapid", "silver", "still", "sunny",
+    "vivid", "warm",
 ];
 const SECOND: [&str; 32] = [
-    "badger", "beacon", "birch", "brook", "cedar", "comet", "crane", "delta", "ember", "falcon", "fern", "finch",
-    "fjord", "glade", "harbor", "heron", "island", "juniper", "lark", "lynx", "maple", "meadow", "otter", "pebble",
-    "pine", "quartz", "raven", "reef", "robin", "spruce", "tarn", "willow",
+    "badger", "beacon", "birch", "brook", "cedar", "comet", "crane", "delta", "ember", "falcon",
+    "fern", "finch", "fjord", "glade", "harbor", "heron", "island", "juniper", "lark", "lynx",
+    "maple", "meadow", "otter", "pebble", "pine", "quartz", "raven", "reef", "robin", "spruce",
+    "tarn", "willow",
 ];
 /// Without the letters and digits that are taken for each other.
 const TAIL: &[u8; 32] = b"23456789abcdefghjkmnpqrstuvwxyz0";

@@ -1,7 +1,7 @@
 //! A session as its turns and calls see it: each method is one message to the actor. Must never decide anything.
 
-use super::message::{Again, Asking, ByHand, Handle, Msg};
 use super::live::Piece;
+use super::message::{Again, Asking, ByHand, Handle, Msg};
 use crate::provider::registry::BuildOptions;
 use crate::provider::{Provider, ProviderEvent};
 use crate::toolbox::permission::Permissions;
@@ -24,8 +24,14 @@ impl Port {
         Self { handle }
     }
 
-    async fn ask<T>(&self, message: impl FnOnce(super::message::Reply<T>) -> Msg) -> Result<T, String> {
-        self.handle.ask(message).await.map_err(|error| error.to_string())
+    async fn ask<T>(
+        &self,
+        message: impl FnOnce(super::message::Reply<T>) -> Msg,
+    ) -> Result<T, String> {
+        self.handle
+            .ask(message)
+            .await
+            .map_err(|error| error.to_string())
     }
 
     /// The rules of the files and the grants of the session.
@@ -35,7 +41,13 @@ impl Port {
         if grants.is_empty() {
             return rules;
         }
-        Arc::new(grants.iter().fold((*rules).clone(), |rules, (tool, pattern)| rules.with_grant(tool, pattern)))
+        Arc::new(
+            grants
+                .iter()
+                .fold((*rules).clone(), |rules, (tool, pattern)| {
+                    rules.with_grant(tool, pattern)
+                }),
+        )
     }
 }
 
@@ -50,7 +62,11 @@ impl CallPort for Port {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
             let gone = || "the session is gone".to_owned();
-            self.handle.mailbox.send(Msg::Ask(asking, reply)).await.map_err(|_| gone())?;
+            self.handle
+                .mailbox
+                .send(Msg::Ask(asking, reply))
+                .await
+                .map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         })
     }
@@ -60,7 +76,10 @@ impl CallPort for Port {
     }
 
     fn output(&self, call: &CallId, text: &str) {
-        self.handle.live.push(Piece::ToolOutput { call: call.clone(), text: text.to_owned() });
+        self.handle.live.push(Piece::ToolOutput {
+            call: call.clone(),
+            text: text.to_owned(),
+        });
     }
 
     fn child<'a>(
@@ -86,11 +105,19 @@ impl CallPort for Port {
         ms: u64,
     ) -> BoxFuture<'a, Result<(), String>> {
         let (call, result) = (call.clone(), result.clone());
-        Box::pin(self.ask(move |reply| Msg::ByHandDone { call, result, ms, reply }))
+        Box::pin(self.ask(move |reply| Msg::ByHandDone {
+            call,
+            result,
+            ms,
+            reply,
+        }))
     }
 
     fn warn(&self, text: &str) {
-        self.handle.live.push(Piece::Notice { level: Level::Warning, text: text.to_owned() });
+        self.handle.live.push(Piece::Notice {
+            level: Level::Warning,
+            text: text.to_owned(),
+        });
     }
 }
 
@@ -101,19 +128,36 @@ impl TurnPort for Port {
 
     fn build(&self) -> BoxFuture<'_, Result<Arc<dyn Provider>, String>> {
         Box::pin(async move {
-            let session = self.handle.ask(Msg::View).await.map_err(|e| e.to_string())?;
+            let session = self
+                .handle
+                .ask(Msg::View)
+                .await
+                .map_err(|e| e.to_string())?;
             let shared = &self.handle.shared;
-            let options = BuildOptions { model: session.model, env: Some(Arc::clone(&shared.env)) };
-            let built = shared.services.providers.build(&session.provider, options).await;
+            let options = BuildOptions {
+                model: session.model,
+                env: Some(Arc::clone(&shared.env)),
+            };
+            let built = shared
+                .services
+                .providers
+                .build(&session.provider, options)
+                .await;
             let provider = built.map_err(|error| error.to_string())?;
             // A closed mailbox shows itself at the next message.
-            let _ = self.handle.mailbox.send(Msg::Built(Arc::clone(&provider))).await;
+            let _ = self
+                .handle
+                .mailbox
+                .send(Msg::Built(Arc::clone(&provider)))
+                .await;
             Ok(provider)
         })
     }
 
     fn prompt(&self) -> BoxFuture<'_, String> {
-        Box::pin(async move { prompt::system(self.handle.shared.workspace.agents_md().await.as_deref()) })
+        Box::pin(async move {
+            prompt::system(self.handle.shared.workspace.agents_md().await.as_deref())
+        })
     }
 
     fn permissions(&self) -> BoxFuture<'_, Arc<Permissions>> {
@@ -125,7 +169,16 @@ impl TurnPort for Port {
         let piece = match event {
             ProviderEvent::Saying(text) => Piece::Saying { message, text },
             ProviderEvent::Thinking(text) => Piece::Thinking { message, text },
-            ProviderEvent::Doing { id, name, arguments } => Piece::Doing { message, id, name, arguments },
+            ProviderEvent::Doing {
+                id,
+                name,
+                arguments,
+            } => Piece::Doing {
+                message,
+                id,
+                name,
+                arguments,
+            },
             ProviderEvent::Usage { .. } | ProviderEvent::Signed(_) => return,
         };
         self.handle.live.push(piece);
@@ -135,18 +188,45 @@ impl TurnPort for Port {
         Box::pin(self.ask(|reply| Msg::RoundDone(end, reply)))
     }
 
-    fn again(&self, attempt: u32, after_ms: u64, why: String) -> BoxFuture<'_, Result<MessageId, String>> {
-        Box::pin(self.ask(move |reply| Msg::Again(Again { attempt, after_ms, why }, reply)))
+    fn again(
+        &self,
+        attempt: u32,
+        after_ms: u64,
+        why: String,
+    ) -> BoxFuture<'_, Result<MessageId, String>> {
+        Box::pin(self.ask(move |reply| {
+            Msg::Again(
+                Again {
+                    attempt,
+                    after_ms,
+                    why,
+                },
+                reply,
+            )
+        }))
     }
 
-    fn call_done(&self, call: CallId, result: Map<String, Value>, ms: u64) -> BoxFuture<'_, Result<Work, String>> {
-        Box::pin(self.ask(move |reply| Msg::CallDone { call, result, ms, reply }))
+    fn call_done(
+        &self,
+        call: CallId,
+        result: Map<String, Value>,
+        ms: u64,
+    ) -> BoxFuture<'_, Result<Work, String>> {
+        Box::pin(self.ask(move |reply| Msg::CallDone {
+            call,
+            result,
+            ms,
+            reply,
+        }))
     }
 
     fn end(&self, status: TurnStatus, reply: String) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             // An actor that is gone has ended the turn itself.
-            let _ = self.handle.ask(|answer| Msg::End(status, reply, answer)).await;
+            let _ = self
+                .handle
+                .ask(|answer| Msg::End(status, reply, answer))
+                .await;
         })
     }
 }

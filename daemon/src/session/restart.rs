@@ -34,25 +34,60 @@ pub fn plan(state: &State, max_rounds: u32) -> Plan {
     let mut drafts = Vec::new();
     // Calls of programs and of clients died with the daemon, whatever the turn does.
     for open in state.open_calls.iter().filter(|c| !c.by_model) {
-        close(state, open, if open.started { DIED } else { NEVER_RAN }, &mut drafts);
+        close(
+            state,
+            open,
+            if open.started { DIED } else { NEVER_RAN },
+            &mut drafts,
+        );
     }
-    let Some(turn) = &state.turn else { return Plan { turn: Turn::Over, drafts } };
+    let Some(turn) = &state.turn else {
+        return Plan {
+            turn: Turn::Over,
+            drafts,
+        };
+    };
     if waiting.is_some() {
-        return Plan { turn: Turn::GoesOn, drafts };
+        return Plan {
+            turn: Turn::GoesOn,
+            drafts,
+        };
     }
     for open in state.pending_calls() {
-        close(state, open, if open.started { DIED } else { NEVER_RAN }, &mut drafts);
+        close(
+            state,
+            open,
+            if open.started { DIED } else { NEVER_RAN },
+            &mut drafts,
+        );
     }
     let reply = "interrupted: the daemon stopped".to_owned();
-    drafts.push((Some(turn.id.clone()), EventKind::TurnEnded { status: TurnStatus::Interrupted, reply }));
-    Plan { turn: Turn::Over, drafts }
+    drafts.push((
+        Some(turn.id.clone()),
+        EventKind::TurnEnded {
+            status: TurnStatus::Interrupted,
+            reply,
+        },
+    ));
+    Plan {
+        turn: Turn::Over,
+        drafts,
+    }
 }
 
 /// Results for the calls of a turn that ends now, those in `pending` (not yet in the log) included.
 pub fn loose_ends(state: &State, turn: &TurnId, pending: &[Draft], why: &str) -> Vec<Draft> {
     let mut drafts = Vec::new();
-    for open in state.open_calls.iter().filter(|c| c.turn.as_ref() == Some(turn)) {
-        let why = if open.started || !why.contains("outcome unknown") { why } else { NEVER_RAN };
+    for open in state
+        .open_calls
+        .iter()
+        .filter(|c| c.turn.as_ref() == Some(turn))
+    {
+        let why = if open.started || !why.contains("outcome unknown") {
+            why
+        } else {
+            NEVER_RAN
+        };
         close(state, open, why, &mut drafts);
     }
     for (of, kind) in pending {
@@ -60,7 +95,11 @@ pub fn loose_ends(state: &State, turn: &TurnId, pending: &[Draft], why: &str) ->
             drafts.push((of.clone(), done(call, why)));
         }
     }
-    let ended = |call: &CallId| pending.iter().any(|(_, k)| matches!(k, EventKind::Done { call: c, .. } if c == call));
+    let ended = |call: &CallId| {
+        pending
+            .iter()
+            .any(|(_, k)| matches!(k, EventKind::Done { call: c, .. } if c == call))
+    };
     drafts.retain(|(_, kind)| !matches!(kind, EventKind::Done { call, .. } if ended(call)));
     drafts
 }
@@ -68,12 +107,22 @@ pub fn loose_ends(state: &State, turn: &TurnId, pending: &[Draft], why: &str) ->
 fn close(state: &State, open: &OpenCall, why: &str, drafts: &mut Vec<Draft>) {
     if let Some(asked) = state.approval_of(&open.call) {
         let (approval, why) = (asked.approval.clone(), why.to_owned());
-        drafts.push((open.turn.clone(), EventKind::ApprovalWithdrawn { approval, why }));
+        drafts.push((
+            open.turn.clone(),
+            EventKind::ApprovalWithdrawn { approval, why },
+        ));
     }
     drafts.push((open.turn.clone(), done(&open.call, why)));
 }
 
 fn done(call: &CallId, why: &str) -> EventKind {
-    let result = Map::from_iter([("error".to_owned(), json!(why)), ("ok".to_owned(), Value::Bool(false))]);
-    EventKind::Done { call: call.clone(), result, ms: 0 }
+    let result = Map::from_iter([
+        ("error".to_owned(), json!(why)),
+        ("ok".to_owned(), Value::Bool(false)),
+    ]);
+    EventKind::Done {
+        call: call.clone(),
+        result,
+        ms: 0,
+    }
 }

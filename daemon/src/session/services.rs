@@ -6,8 +6,8 @@ use crate::store::Store;
 use crate::workspace::Workspaces;
 use protocol::daemon::Change;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tokio::sync::{Notify, broadcast};
 
 pub struct Services {
@@ -37,6 +37,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_rounds: 100, history: History::default(), unload_after_ms: 60_000 }
+        Self {
+            max_rounds: 100,
+            history: History::default(),
+            unload_after_ms: 60_000,
+        }
     }
 }

@@ -125,9 +125,10 @@ impl State {
         match (&self.turn, &self.last) {
             _ if !self.approvals.is_empty() => (SessionState::Waiting, None),
             (Some(_), _) => (SessionState::Running, None),
-            (None, Some((TurnStatus::Failed | TurnStatus::Interrupted | TurnStatus::Refused, why))) => {
-                (SessionState::Failed, Some(why.clone()))
-            }
+            (
+                None,
+                Some((TurnStatus::Failed | TurnStatus::Interrupted | TurnStatus::Refused, why)),
+            ) => (SessionState::Failed, Some(why.clone())),
             (None, _) => (SessionState::Idle, None),
         }
     }
@@ -145,13 +146,21 @@ impl State {
     /// Calls of the model that hold up the running turn.
     pub fn pending_calls(&self) -> impl Iterator<Item = &OpenCall> {
         let turn = self.turn.as_ref().map(|t| &t.id);
-        self.open_calls.iter().filter(move |c| c.by_model && turn.is_some() && c.turn.as_ref() == turn)
+        self.open_calls
+            .iter()
+            .filter(move |c| c.by_model && turn.is_some() && c.turn.as_ref() == turn)
     }
 
     /// What the model has said in the round trip under way.
     pub fn round_text(&self) -> &str {
-        let message = self.turn.as_ref().and_then(|t| t.round.as_ref()).map(|r| &r.message);
-        message.and_then(|m| self.conversation.assistant(m)).map_or("", Assistant::text)
+        let message = self
+            .turn
+            .as_ref()
+            .and_then(|t| t.round.as_ref())
+            .map(|r| &r.message);
+        message
+            .and_then(|m| self.conversation.assistant(m))
+            .map_or("", Assistant::text)
     }
 
     pub fn next_turn(&self, session: &SessionId) -> TurnId {
@@ -175,7 +184,9 @@ impl State {
         self.seq = self.seq.max(event.seq);
         self.updated_at = event.at;
         match &event.kind {
-            EventKind::TurnStarted { .. } | EventKind::RoundStarted { .. } | EventKind::TurnEnded { .. } => {
+            EventKind::TurnStarted { .. }
+            | EventKind::RoundStarted { .. }
+            | EventKind::TurnEnded { .. } => {
                 self.apply_turn(event);
             }
             EventKind::Saying { .. }
@@ -193,8 +204,18 @@ impl State {
             EventKind::Queued { .. } => self.enqueue(event),
             EventKind::Dequeued { queued } => self.queue.retain(|q| q.queued != *queued),
             EventKind::Steered { text } => self.conversation.steer(event.seq, text.clone()),
-            EventKind::Usage { input, output, cached, window } => {
-                self.usage = Some(Usage { input: *input, output: *output, cached: *cached, window: *window });
+            EventKind::Usage {
+                input,
+                output,
+                cached,
+                window,
+            } => {
+                self.usage = Some(Usage {
+                    input: *input,
+                    output: *output,
+                    cached: *cached,
+                    window: *window,
+                });
             }
             EventKind::Renamed { title } => self.title.clone_from(title),
             EventKind::ProviderSwitched { .. }
@@ -211,7 +232,12 @@ impl State {
 
     fn apply_turn(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::TurnStarted { text, images, token, .. } => {
+            EventKind::TurnStarted {
+                text,
+                images,
+                token,
+                ..
+            } => {
                 self.begin_turn(event, token.as_deref());
                 self.conversation.user(text.clone(), images.clone());
                 if self.title.is_empty() {
@@ -226,12 +252,20 @@ impl State {
 
     fn apply_message(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::Saying { message, offset, text } => {
+            EventKind::Saying {
+                message,
+                offset,
+                text,
+            } => {
                 self.saw_message(message);
                 self.conversation.saying(message, *offset, text);
             }
             EventKind::Said { message, text } => self.said(message, text),
-            EventKind::Signed { message, provider, block } => self.conversation.signed(message, provider, block),
+            EventKind::Signed {
+                message,
+                provider,
+                block,
+            } => self.conversation.signed(message, provider, block),
             EventKind::Unsaid { message } => self.conversation.unsaid(message),
             EventKind::Thinking { message, .. } => self.saw_message(message),
             _ => {}
@@ -240,10 +274,18 @@ impl State {
 
     fn apply_call(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::Doing { call, message, name, arguments, id, .. } => {
+            EventKind::Doing {
+                call,
+                message,
+                name,
+                arguments,
+                id,
+                ..
+            } => {
                 self.doing(event);
                 if let Some(message) = message {
-                    self.conversation.doing(message, call, id.as_deref(), name, arguments);
+                    self.conversation
+                        .doing(message, call, id.as_deref(), name, arguments);
                 }
             }
             EventKind::CallStarted { call } => {
@@ -253,23 +295,41 @@ impl State {
             }
             EventKind::Done { call, result, .. } => self.done(call, result),
             EventKind::ApprovalAsked { .. } => self.asked(event),
-            EventKind::ApprovalAnswered { approval, answer, by, reason, .. } => {
+            EventKind::ApprovalAnswered {
+                approval,
+                answer,
+                by,
+                reason,
+                ..
+            } => {
                 if let Some(asked) = self.approvals.remove(approval) {
                     let (call, by, reason) = (asked.call, by.clone(), reason.clone());
-                    self.answered.insert(approval.clone(), Answered { call, answer: *answer, by, reason });
+                    self.answered.insert(
+                        approval.clone(),
+                        Answered {
+                            call,
+                            answer: *answer,
+                            by,
+                            reason,
+                        },
+                    );
                 }
             }
             EventKind::ApprovalWithdrawn { approval, .. } => {
                 self.approvals.remove(approval);
             }
-            EventKind::Granted { tool, pattern } => self.grants.push((tool.clone(), pattern.clone())),
+            EventKind::Granted { tool, pattern } => {
+                self.grants.push((tool.clone(), pattern.clone()))
+            }
             _ => {}
         }
     }
 
     fn apply_context(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::ProviderSwitched { name, model } => self.provider = Some((name.clone(), model.clone())),
+            EventKind::ProviderSwitched { name, model } => {
+                self.provider = Some((name.clone(), model.clone()))
+            }
             EventKind::Compacted { summary } => {
                 self.conversation.restart();
                 self.conversation.user(summary.clone(), Vec::new());
@@ -285,10 +345,17 @@ impl State {
         let Some(id) = event.turn.clone() else { return };
         self.counters.turns = self.counters.turns.max(number(id.as_str()));
         if let Some(token) = token {
-            self.tokens.insert(token.to_owned(), Token::Turn(id.clone(), event.seq));
+            self.tokens
+                .insert(token.to_owned(), Token::Turn(id.clone(), event.seq));
         }
         self.last = None;
-        self.turn = Some(Turn { id, started_seq: event.seq, rounds: 0, round: None, repeat: None });
+        self.turn = Some(Turn {
+            id,
+            started_seq: event.seq,
+            rounds: 0,
+            round: None,
+            repeat: None,
+        });
     }
 
     fn begin_round(&mut self, event: &Event, round: u32, message: &MessageId) {
@@ -297,7 +364,12 @@ impl State {
         if let Some(turn) = &mut self.turn {
             turn.rounds = turn.rounds.max(round);
             let message = message.clone();
-            turn.round = Some(Round { message, started_seq: event.seq, whole: false, calls: 0 });
+            turn.round = Some(Round {
+                message,
+                started_seq: event.seq,
+                whole: false,
+                calls: 0,
+            });
         }
     }
 
@@ -308,7 +380,8 @@ impl State {
             self.open_calls.retain(|c| c.turn.as_ref() != Some(id));
         }
         let open = &self.open_calls;
-        self.approvals.retain(|_, a| open.iter().any(|c| c.call == a.call));
+        self.approvals
+            .retain(|_, a| open.iter().any(|c| c.call == a.call));
         self.turn = None;
         self.last = Some((status, reply.to_owned()));
     }
@@ -324,9 +397,20 @@ impl State {
     }
 
     fn doing(&mut self, event: &Event) {
-        let EventKind::Doing { call, message, name, arguments, parent, .. } = &event.kind else { return };
+        let EventKind::Doing {
+            call,
+            message,
+            name,
+            arguments,
+            parent,
+            ..
+        } = &event.kind
+        else {
+            return;
+        };
         self.counters.calls = self.counters.calls.max(number(call.as_str()));
-        if let (Some(message), Some(round)) = (message, self.turn.as_mut().and_then(|t| t.round.as_mut()))
+        if let (Some(message), Some(round)) =
+            (message, self.turn.as_mut().and_then(|t| t.round.as_mut()))
             && round.message == *message
         {
             round.calls += 1;
@@ -343,7 +427,9 @@ impl State {
     }
 
     fn done(&mut self, call: &CallId, result: &Map<String, Value>) {
-        let Some(at) = self.open_calls.iter().position(|c| c.call == *call) else { return };
+        let Some(at) = self.open_calls.iter().position(|c| c.call == *call) else {
+            return;
+        };
         let open = self.open_calls.remove(at);
         self.approvals.retain(|_, a| a.call != *call);
         if !open.by_model {
@@ -356,7 +442,12 @@ impl State {
     fn count_repeat(&mut self, name: String, arguments: Value, result: &Map<String, Value>) -> u32 {
         let times = self.repeats(&name, &arguments, result);
         if let Some(turn) = &mut self.turn {
-            turn.repeat = (times > 0).then(|| Repeat { name, arguments, result: result.clone(), times });
+            turn.repeat = (times > 0).then(|| Repeat {
+                name,
+                arguments,
+                result: result.clone(),
+                times,
+            });
         }
         times
     }
@@ -372,7 +463,16 @@ impl State {
     }
 
     fn asked(&mut self, event: &Event) {
-        let EventKind::ApprovalAsked { approval, call, tool, arguments, why } = &event.kind else { return };
+        let EventKind::ApprovalAsked {
+            approval,
+            call,
+            tool,
+            arguments,
+            why,
+        } = &event.kind
+        else {
+            return;
+        };
         self.counters.approvals = self.counters.approvals.max(number(approval.as_str()));
         let asked = Approval {
             approval: approval.clone(),
@@ -387,10 +487,20 @@ impl State {
     }
 
     fn enqueue(&mut self, event: &Event) {
-        let EventKind::Queued { queued, text, images, token, client } = &event.kind else { return };
+        let EventKind::Queued {
+            queued,
+            text,
+            images,
+            token,
+            client,
+        } = &event.kind
+        else {
+            return;
+        };
         self.counters.queued = self.counters.queued.max(number(queued.as_str()));
         if let Some(token) = token {
-            self.tokens.insert(token.clone(), Token::Queued(queued.clone(), event.seq));
+            self.tokens
+                .insert(token.clone(), Token::Queued(queued.clone(), event.seq));
         }
         self.queue.push(Queued {
             queued: queued.clone(),
@@ -421,7 +531,11 @@ fn number(id: &str) -> u64 {
 
 /// A title from the first line of a prompt.
 pub fn title_of(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("");
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|l| !l.is_empty())
+        .unwrap_or("");
     let mut title: String = line.chars().take(80).collect();
     if title.len() < line.len() {
         title.push('…');

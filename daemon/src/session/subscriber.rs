@@ -95,16 +95,33 @@ impl Feed {
     }
 
     /// A view that starts after the cursor.
-    pub fn subscribe(self: &Arc<Self>, session: &SessionId, store: &Store, after: Option<u64>) -> SessionResult<Subscriber> {
+    pub fn subscribe(
+        self: &Arc<Self>,
+        session: &SessionId,
+        store: &Store,
+        after: Option<u64>,
+    ) -> SessionResult<Subscriber> {
         let newest = self.newest.subscribe();
-        let Tip::At(tip) = *newest.borrow() else { return Err(gone(session)) };
+        let Tip::At(tip) = *newest.borrow() else {
+            return Err(gone(session));
+        };
         let cursor = after.unwrap_or(tip);
         if cursor > tip {
-            return Err(SessionError::CursorBeyond { after: cursor, newest: tip });
+            return Err(SessionError::CursorBeyond {
+                after: cursor,
+                newest: tip,
+            });
         }
         self.clients.fetch_add(1, Ordering::Relaxed);
         let (session, store) = (session.clone(), store.clone());
-        Ok(Subscriber { feed: Arc::clone(self), session, store, cursor, newest, batch: VecDeque::new() })
+        Ok(Subscriber {
+            feed: Arc::clone(self),
+            session,
+            store,
+            cursor,
+            newest,
+            batch: VecDeque::new(),
+        })
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -120,7 +137,9 @@ impl Ring {
 
     fn trim(&mut self, entries: usize, bytes: usize) {
         while self.entries.len() > entries || self.bytes > bytes {
-            let Some(old) = self.entries.pop_front() else { return };
+            let Some(old) = self.entries.pop_front() else {
+                return;
+            };
             self.bytes -= old.json.len();
         }
     }
@@ -158,7 +177,11 @@ impl Subscriber {
             match tip {
                 Tip::Gone => return Err(gone(&self.session)),
                 Tip::At(tip) if tip > self.cursor => self.fill().await?,
-                Tip::At(_) => self.newest.changed().await.map_err(|_| gone(&self.session))?,
+                Tip::At(_) => self
+                    .newest
+                    .changed()
+                    .await
+                    .map_err(|_| gone(&self.session))?,
             }
         }
     }
@@ -167,7 +190,11 @@ impl Subscriber {
         let ring = self.feed.ring().after(self.cursor);
         self.batch = match ring {
             Some(entries) => entries,
-            None => self.store.read(&self.session, self.cursor, PAGE).await?.into(),
+            None => self
+                .store
+                .read(&self.session, self.cursor, PAGE)
+                .await?
+                .into(),
         };
         if self.batch.is_empty() {
             // Published means stored, so this is a store that lost something: better an end than a loop.
@@ -195,5 +222,8 @@ impl Drop for Subscriber {
 }
 
 fn gone(session: &SessionId) -> SessionError {
-    SessionError::NotFound { what: "session", id: session.to_string() }
+    SessionError::NotFound {
+        what: "session",
+        id: session.to_string(),
+    }
 }

@@ -29,7 +29,11 @@ pub async fn run(context: &Context, round: Round) -> Result<Work, Stop> {
     let tools = context.toolbox.definitions();
     let mut message = round.message;
     for attempt in 1.. {
-        let mut stream = Stream { context, message: &message, end: RoundEnd::default() };
+        let mut stream = Stream {
+            context,
+            message: &message,
+            end: RoundEnd::default(),
+        };
         let result = tokio::select! {
             biased;
             () = context.cancel.cancelled() => return Err(Stop::Cancelled),
@@ -54,16 +58,27 @@ async fn fetch(
     stream: &mut Stream<'_>,
 ) -> Result<(), ProviderError> {
     let request = Request { messages, tools };
-    provider.fetch(request, &mut |event| stream.take(event)).await
+    provider
+        .fetch(request, &mut |event| stream.take(event))
+        .await
 }
 
 /// Waits as the policy says and begins anew, or gives up.
-async fn again(context: &Context, error: &ProviderError, attempt: u32, end: &RoundEnd) -> Result<MessageId, Stop> {
+async fn again(
+    context: &Context,
+    error: &ProviderError,
+    attempt: u32,
+    end: &RoundEnd,
+) -> Result<MessageId, Stop> {
     let after_ms = match retry::decide(error, attempt, emitted(end), jitter()) {
         retry::Retry::After { ms } => ms,
         retry::Retry::GiveUp => return Err(Stop::Failed(error.message.clone())),
     };
-    let message = context.port.again(attempt + 1, after_ms, error.message.clone()).await.map_err(Stop::Failed)?;
+    let message = context
+        .port
+        .again(attempt + 1, after_ms, error.message.clone())
+        .await
+        .map_err(Stop::Failed)?;
     tokio::select! {
         biased;
         () = context.cancel.cancelled() => Err(Stop::Cancelled),
@@ -94,8 +109,16 @@ struct Stream<'a> {
 impl Stream<'_> {
     fn take(&mut self, event: ProviderEvent) {
         match event {
-            ProviderEvent::Saying(ref text) | ProviderEvent::Thinking(ref text) if text.is_empty() => return,
-            ProviderEvent::Usage { input, output, cached } => {
+            ProviderEvent::Saying(ref text) | ProviderEvent::Thinking(ref text)
+                if text.is_empty() =>
+            {
+                return;
+            }
+            ProviderEvent::Usage {
+                input,
+                output,
+                cached,
+            } => {
                 self.end.usage = Some((input, output, cached));
                 return;
             }

@@ -25,12 +25,17 @@ pub enum Step {
 
 /// The next step of the running turn.
 pub fn next_step(state: &State, max_rounds: u32) -> Step {
-    let Some(turn) = &state.turn else { return Step::Idle };
+    let Some(turn) = &state.turn else {
+        return Step::Idle;
+    };
     if let Some(call) = state.pending_calls().next() {
         return step_of(state, call);
     }
     if let Some(repeat) = turn.repeat.as_ref().filter(|r| r.times >= GIVE_UP_AFTER) {
-        let reply = format!("stopped: {} failed {} times in the same way", repeat.name, repeat.times);
+        let reply = format!(
+            "stopped: {} failed {} times in the same way",
+            repeat.name, repeat.times
+        );
         return Step::Finish(TurnStatus::Failed, reply);
     }
     let silent = turn.round.as_ref().is_some_and(|r| r.whole && r.calls == 0);
@@ -38,13 +43,21 @@ pub fn next_step(state: &State, max_rounds: u32) -> Step {
         return Step::Finish(TurnStatus::Completed, state.round_text().to_owned());
     }
     if turn.rounds >= max_rounds {
-        return Step::Finish(TurnStatus::MaxRounds, format!("stopped after {max_rounds} rounds"));
+        return Step::Finish(
+            TurnStatus::MaxRounds,
+            format!("stopped after {max_rounds} rounds"),
+        );
     }
     Step::CallModel(turn.rounds + 1)
 }
 
 /// The next step once this call has this result; none when only the state after it can say.
-pub fn after_call(state: &State, call: &CallId, result: &Map<String, Value>, max_rounds: u32) -> Option<Step> {
+pub fn after_call(
+    state: &State,
+    call: &CallId,
+    result: &Map<String, Value>,
+    max_rounds: u32,
+) -> Option<Step> {
     let turn = state.turn.as_ref()?;
     let mut pending = state.pending_calls();
     let open = pending.next().filter(|c| c.call == *call)?;

@@ -14,20 +14,41 @@ use tokio::sync::oneshot;
 
 impl Actor {
     /// Puts a question, unless it was put (or answered) for this call before.
-    pub(super) async fn ask(&mut self, asking: Asking, reply: oneshot::Sender<Result<Verdict, String>>) {
+    pub(super) async fn ask(
+        &mut self,
+        asking: Asking,
+        reply: oneshot::Sender<Result<Verdict, String>>,
+    ) {
         if let Some(answered) = self.state.answer_of(&asking.call) {
-            let verdict = Verdict { answer: answered.answer, reason: answered.reason.clone() };
+            let verdict = Verdict {
+                answer: answered.answer,
+                reason: answered.reason.clone(),
+            };
             let _ = reply.send(Ok(verdict));
             return;
         }
-        let known = self.state.approval_of(&asking.call).map(|a| a.approval.clone());
+        let known = self
+            .state
+            .approval_of(&asking.call)
+            .map(|a| a.approval.clone());
         let approval = match known {
             Some(approval) => approval,
             None => {
                 let approval = self.state.next_approval(&self.id);
                 let turn = self.turn_of(&asking.call);
-                let Asking { call, tool, arguments, why } = asking;
-                let asked = EventKind::ApprovalAsked { approval: approval.clone(), call, tool, arguments, why };
+                let Asking {
+                    call,
+                    tool,
+                    arguments,
+                    why,
+                } = asking;
+                let asked = EventKind::ApprovalAsked {
+                    approval: approval.clone(),
+                    call,
+                    tool,
+                    arguments,
+                    why,
+                };
                 if let Err(error) = self.record(vec![(turn, asked)], Durability::SyncSoon).await {
                     let _ = reply.send(Err(error.to_string()));
                     return;
@@ -45,11 +66,29 @@ impl Actor {
             return Err(self.unanswerable(&answering));
         };
         let turn = self.turn_of(&asked.call);
-        let Answering { approval, answer, scope, reason, by } = answering;
-        let answered = EventKind::ApprovalAnswered { approval: approval.clone(), answer, scope, by, reason: reason.clone() };
+        let Answering {
+            approval,
+            answer,
+            scope,
+            reason,
+            by,
+        } = answering;
+        let answered = EventKind::ApprovalAnswered {
+            approval: approval.clone(),
+            answer,
+            scope,
+            by,
+            reason: reason.clone(),
+        };
         let mut drafts: Vec<Draft> = vec![(turn.clone(), answered)];
         if let Some(pattern) = self.reach(&asked, answer, scope) {
-            drafts.push((turn, EventKind::Granted { tool: asked.tool.clone(), pattern: pattern.clone() }));
+            drafts.push((
+                turn,
+                EventKind::Granted {
+                    tool: asked.tool.clone(),
+                    pattern: pattern.clone(),
+                },
+            ));
             if scope == Scope::Always {
                 self.write_rule(asked.tool, pattern);
             }
@@ -68,7 +107,10 @@ impl Actor {
                 answer: first.answer,
                 by: first.by.clone(),
             },
-            None => SessionError::NotFound { what: "waiting approval", id: answering.approval.to_string() },
+            None => SessionError::NotFound {
+                what: "waiting approval",
+                id: answering.approval.to_string(),
+            },
         }
     }
 
@@ -89,7 +131,10 @@ impl Actor {
         tokio::spawn(async move {
             if let Err(error) = workspace.allow_always(&tool, &pattern).await {
                 let text = format!("the rule for {tool} could not be kept for good: {error}");
-                live.push(crate::session::live::Piece::Notice { level: Level::Warning, text });
+                live.push(crate::session::live::Piece::Notice {
+                    level: Level::Warning,
+                    text,
+                });
             }
         });
     }
@@ -102,6 +147,10 @@ impl Actor {
     }
 
     pub(super) fn turn_of(&self, call: &CallId) -> Option<protocol::id::TurnId> {
-        self.state.open_calls.iter().find(|c| c.call == *call).and_then(|c| c.turn.clone())
+        self.state
+            .open_calls
+            .iter()
+            .find(|c| c.call == *call)
+            .and_then(|c| c.turn.clone())
     }
 }

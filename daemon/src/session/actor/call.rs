@@ -10,7 +10,13 @@ use serde_json::{Map, Value};
 
 impl Actor {
     pub(super) async fn begin_by_hand(&mut self, by_hand: ByHand) -> SessionResult<CallId> {
-        let ByHand { name, arguments, parent, via, cancel } = by_hand;
+        let ByHand {
+            name,
+            arguments,
+            parent,
+            via,
+            cancel,
+        } = by_hand;
         let call = self.call_id(parent.as_ref());
         let turn = parent.as_ref().and_then(|p| self.turn_of(p));
         let doing = EventKind::Doing {
@@ -22,7 +28,8 @@ impl Actor {
             parent,
             via: Some(via.to_owned()),
         };
-        self.record(vec![(turn, doing)], Durability::Committed).await?;
+        self.record(vec![(turn, doing)], Durability::Committed)
+            .await?;
         self.by_hand.insert(call.clone(), cancel);
         Ok(call)
     }
@@ -42,17 +49,30 @@ impl Actor {
         }
     }
 
-    pub(super) async fn end_by_hand(&mut self, call: CallId, result: Map<String, Value>, ms: u64) -> SessionResult<()> {
+    pub(super) async fn end_by_hand(
+        &mut self,
+        call: CallId,
+        result: Map<String, Value>,
+        ms: u64,
+    ) -> SessionResult<()> {
         self.by_hand.remove(&call);
         let turn = self.turn_of(&call);
-        self.record(vec![(turn, EventKind::Done { call, result, ms })], Durability::SyncSoon).await?;
+        self.record(
+            vec![(turn, EventKind::Done { call, result, ms })],
+            Durability::SyncSoon,
+        )
+        .await?;
         Ok(())
     }
 
     /// On the disk before the handler runs, so that no call is ever run again.
     pub(super) async fn call_started(&mut self, call: CallId) -> SessionResult<()> {
         let turn = self.turn_of(&call);
-        self.record(vec![(turn, EventKind::CallStarted { call })], Durability::Synced).await?;
+        self.record(
+            vec![(turn, EventKind::CallStarted { call })],
+            Durability::Synced,
+        )
+        .await?;
         Ok(())
     }
 }

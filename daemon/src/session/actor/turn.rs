@@ -24,7 +24,12 @@ impl Actor {
     /// Puts in order what an earlier daemon left: waits go on, everything else is ended and said so.
     pub(super) async fn recover(&mut self) {
         let plan = restart::plan(&self.state, self.shared.services.limits.max_rounds);
-        if !plan.drafts.is_empty() && self.record(plan.drafts, Durability::SyncSoon).await.is_err() {
+        if !plan.drafts.is_empty()
+            && self
+                .record(plan.drafts, Durability::SyncSoon)
+                .await
+                .is_err()
+        {
             return;
         }
         if let (restart::Turn::GoesOn, Some(turn)) = (plan.turn, &self.state.turn) {
@@ -58,30 +63,59 @@ impl Actor {
         self.settle().await?;
         let blank = prompt.text.trim().is_empty() && prompt.images.is_empty();
         match (&self.state.turn, prompt.when_busy) {
-            (Some(turn), WhenBusy::Refuse) => {
-                Err(SessionError::Busy { session: self.id.clone(), turn: turn.id.clone() })
-            }
+            (Some(turn), WhenBusy::Refuse) => Err(SessionError::Busy {
+                session: self.id.clone(),
+                turn: turn.id.clone(),
+            }),
             (None, _) if blank && !self.state.queue.is_empty() => Ok(Admission::GoOn),
-            (_, _) if blank => Err(SessionError::Invalid("text is empty: say what the turn is about".into())),
+            (_, _) if blank => Err(SessionError::Invalid(
+                "text is empty: say what the turn is about".into(),
+            )),
             (Some(_), WhenBusy::Queue) => Ok(Admission::Enqueue),
-            (None, WhenBusy::Queue) if !self.state.queue.is_empty() => Ok(Admission::EnqueueAndGoOn),
+            (None, WhenBusy::Queue) if !self.state.queue.is_empty() => {
+                Ok(Admission::EnqueueAndGoOn)
+            }
             (None, WhenBusy::Queue | WhenBusy::Refuse) => Ok(Admission::Begin),
         }
     }
 
     async fn enqueue(&mut self, prompt: Prompt) -> SessionResult<Started> {
         let queued = self.state.next_queued();
-        let Prompt { text, images, token, client, when_busy: _ } = prompt;
-        let event = EventKind::Queued { queued: queued.clone(), text, images, token, client };
+        let Prompt {
+            text,
+            images,
+            token,
+            client,
+            when_busy: _,
+        } = prompt;
+        let event = EventKind::Queued {
+            queued: queued.clone(),
+            text,
+            images,
+            token,
+            client,
+        };
         let seq = self.record(vec![(None, event)], Durability::Synced).await?;
-        Ok(Started { turn: None, queued: Some(queued), seq })
+        Ok(Started {
+            turn: None,
+            queued: Some(queued),
+            seq,
+        })
     }
 
     pub(super) async fn unqueue(&mut self, queued: QueuedId) -> SessionResult<u64> {
         if !self.state.queue.iter().any(|q| q.queued == queued) {
-            return Err(SessionError::NotFound { what: "queued prompt", id: queued.to_string() });
+            return Err(SessionError::NotFound {
+                what: "queued prompt",
+                id: queued.to_string(),
+            });
         }
-        Ok(self.record(vec![(None, EventKind::Dequeued { queued })], Durability::SyncSoon).await?)
+        Ok(self
+            .record(
+                vec![(None, EventKind::Dequeued { queued })],
+                Durability::SyncSoon,
+            )
+            .await?)
     }
 
     async fn next_queued(&mut self) {
@@ -91,11 +125,26 @@ impl Actor {
     }
 
     async fn begin_queued(&mut self, reply: Option<Reply<Started>>) {
-        let Some(Queued { queued, text, images, token, client, at: _ }) = self.state.queue.first().cloned() else {
+        let Some(Queued {
+            queued,
+            text,
+            images,
+            token,
+            client,
+            at: _,
+        }) = self.state.queue.first().cloned()
+        else {
             return;
         };
-        let prompt = Prompt { text, images, token, client, when_busy: WhenBusy::Refuse };
-        self.begin_after(vec![(None, EventKind::Dequeued { queued })], prompt, reply).await;
+        let prompt = Prompt {
+            text,
+            images,
+            token,
+            client,
+            when_busy: WhenBusy::Refuse,
+        };
+        self.begin_after(vec![(None, EventKind::Dequeued { queued })], prompt, reply)
+            .await;
     }
 
     async fn begin(&mut self, prompt: Prompt, reply: Option<Reply<Started>>) {
@@ -103,15 +152,40 @@ impl Actor {
     }
 
     /// One commit for the turn and its first round trip; the answer goes out before any of its notifications.
-    async fn begin_after(&mut self, before: Vec<Draft>, prompt: Prompt, reply: Option<Reply<Started>>) {
+    async fn begin_after(
+        &mut self,
+        before: Vec<Draft>,
+        prompt: Prompt,
+        reply: Option<Reply<Started>>,
+    ) {
         let turn = self.state.next_turn(&self.id);
-        let Prompt { text, images, token, client, when_busy: _ } = prompt;
+        let Prompt {
+            text,
+            images,
+            token,
+            client,
+            when_busy: _,
+        } = prompt;
         let message = self.state.next_message();
         let mut drafts = self.drain();
         drafts.extend(before);
-        drafts.push((Some(turn.clone()), EventKind::TurnStarted { text, images, token, client }));
+        drafts.push((
+            Some(turn.clone()),
+            EventKind::TurnStarted {
+                text,
+                images,
+                token,
+                client,
+            },
+        ));
         let seq = self.state.seq + drafts.len() as u64;
-        drafts.push((Some(turn.clone()), EventKind::RoundStarted { round: 1, message: message.clone() }));
+        drafts.push((
+            Some(turn.clone()),
+            EventKind::RoundStarted {
+                round: 1,
+                message: message.clone(),
+            },
+        ));
         let committed = self.commit(drafts, Pace::Now, Durability::SyncSoon).await;
         let entries = match committed {
             Ok(entries) => entries,
@@ -123,7 +197,14 @@ impl Actor {
             }
         };
         if let Some(reply) = reply {
-            super::send(reply, Ok(Started { turn: Some(turn.clone()), queued: None, seq }));
+            super::send(
+                reply,
+                Ok(Started {
+                    turn: Some(turn.clone()),
+                    queued: None,
+                    seq,
+                }),
+            );
         }
         self.publish(entries);
         let work = Work::Model(Box::new(self.round(message)));
@@ -131,7 +212,9 @@ impl Actor {
     }
 
     fn spawn_turn(&mut self, turn: TurnId, work: Option<Work>) {
-        let Some(mailbox) = self.own.upgrade() else { return };
+        let Some(mailbox) = self.own.upgrade() else {
+            return;
+        };
         let cancel = CancellationToken::new();
         let port = Arc::new(Port::new(self.handle_with(mailbox)));
         let context = Context {
@@ -149,7 +232,11 @@ impl Actor {
     }
 
     fn round(&self, message: MessageId) -> Round {
-        Round { message, messages: self.messages(), provider: self.provider.clone() }
+        Round {
+            message,
+            messages: self.messages(),
+            provider: self.provider.clone(),
+        }
     }
 
     pub(super) async fn next(&mut self) -> SessionResult<Work> {
@@ -157,8 +244,12 @@ impl Actor {
             Step::Idle => Ok(Work::Over),
             Step::CallModel(round) => {
                 let message = self.state.next_message();
-                let event = EventKind::RoundStarted { round, message: message.clone() };
-                self.record(vec![(self.turn_id(), event)], Durability::Committed).await?;
+                let event = EventKind::RoundStarted {
+                    round,
+                    message: message.clone(),
+                };
+                self.record(vec![(self.turn_id(), event)], Durability::Committed)
+                    .await?;
                 Ok(Work::Model(Box::new(self.round(message))))
             }
             Step::RunCall(call) | Step::AwaitApproval(call, _) => Ok(self.call_work(&call)),
@@ -171,28 +262,44 @@ impl Actor {
 
     fn call_work(&self, call: &CallId) -> Work {
         match self.state.open_calls.iter().find(|c| c.call == *call) {
-            Some(open) => {
-                Work::Call { call: call.clone(), name: open.name.clone(), arguments: open.arguments.clone() }
-            }
+            Some(open) => Work::Call {
+                call: call.clone(),
+                name: open.name.clone(),
+                arguments: open.arguments.clone(),
+            },
             None => Work::Over,
         }
     }
 
     /// The round trip ended well. Without calls and without a word from people the turn ends in the same commit.
     pub(super) async fn round_done(&mut self, end: RoundEnd) -> SessionResult<Work> {
-        let Some(round) = self.state.turn.as_ref().and_then(|t| t.round.clone()) else { return Ok(Work::Over) };
+        let Some(round) = self.state.turn.as_ref().and_then(|t| t.round.clone()) else {
+            return Ok(Work::Over);
+        };
         let (turn, message) = (self.turn_id(), round.message);
         let provider = self.row.provider.clone();
         let mut drafts: Vec<Draft> = Vec::new();
         let mut add = |kind| drafts.push((turn.clone(), kind));
         for block in end.signed {
-            add(EventKind::Signed { message: message.clone(), provider: provider.clone(), block });
+            add(EventKind::Signed {
+                message: message.clone(),
+                provider: provider.clone(),
+                block,
+            });
         }
         if !end.text.is_empty() || end.calls == 0 {
-            add(EventKind::Said { message, text: end.text.clone() });
+            add(EventKind::Said {
+                message,
+                text: end.text.clone(),
+            });
         }
         if let Some((input, output, cached)) = end.usage {
-            add(EventKind::Usage { input, output, cached, window: end.window });
+            add(EventKind::Usage {
+                input,
+                output,
+                cached,
+                window: end.window,
+            });
         }
         if end.calls == 0 && !self.state.conversation.has_steers() {
             self.finish(TurnStatus::Completed, end.text, drafts).await?;
@@ -204,7 +311,12 @@ impl Actor {
 
     /// The draft is withdrawn and the same round trip begins anew.
     pub(super) async fn again(&mut self, again: Again) -> SessionResult<MessageId> {
-        let Some((number, round)) = self.state.turn.as_ref().and_then(|t| Some((t.rounds, t.round.clone()?))) else {
+        let Some((number, round)) = self
+            .state
+            .turn
+            .as_ref()
+            .and_then(|t| Some((t.rounds, t.round.clone()?)))
+        else {
             return Err(SessionError::Invalid("no round trip is under way".into()));
         };
         let turn = self.turn_id();
@@ -214,24 +326,53 @@ impl Actor {
                 drafts.push((turn.clone(), EventKind::Unsaid { message: draft }));
             }
         }
-        let Again { attempt, after_ms, why } = again;
-        drafts.push((turn.clone(), EventKind::Retrying { attempt, after_ms, why }));
+        let Again {
+            attempt,
+            after_ms,
+            why,
+        } = again;
+        drafts.push((
+            turn.clone(),
+            EventKind::Retrying {
+                attempt,
+                after_ms,
+                why,
+            },
+        ));
         let message = self.state.next_message();
-        drafts.push((turn, EventKind::RoundStarted { round: number, message: message.clone() }));
-        let entries = self.commit(drafts, Pace::Now, Durability::Committed).await?;
+        drafts.push((
+            turn,
+            EventKind::RoundStarted {
+                round: number,
+                message: message.clone(),
+            },
+        ));
+        let entries = self
+            .commit(drafts, Pace::Now, Durability::Committed)
+            .await?;
         self.publish(entries);
         Ok(message)
     }
 
     pub(super) async fn steer(&mut self, text: String) -> SessionResult<u64> {
         if text.trim().is_empty() {
-            return Err(SessionError::Invalid("text is empty: say what the model should know".into()));
+            return Err(SessionError::Invalid(
+                "text is empty: say what the model should know".into(),
+            ));
         }
         if self.state.turn.is_none() {
             let id = self.id.to_string();
-            return Err(SessionError::NotFound { what: "running turn to steer in session", id });
+            return Err(SessionError::NotFound {
+                what: "running turn to steer in session",
+                id,
+            });
         }
-        Ok(self.record(vec![(self.turn_id(), EventKind::Steered { text })], Durability::Synced).await?)
+        Ok(self
+            .record(
+                vec![(self.turn_id(), EventKind::Steered { text })],
+                Durability::Synced,
+            )
+            .await?)
     }
 
     pub(super) async fn cancel(&mut self) -> SessionResult<Cancelled> {
@@ -250,13 +391,21 @@ impl Actor {
     }
 
     pub(super) fn wait(&mut self, turn: TurnId, reply: Reply<Ended>) {
-        if self.state.turn.as_ref().is_some_and(|t| t.id == turn) || self.state.ended.contains_key(&turn) {
+        if self.state.turn.as_ref().is_some_and(|t| t.id == turn)
+            || self.state.ended.contains_key(&turn)
+        {
             match self.state.ended.get(&turn) {
                 Some(seq) => self.ended(turn, *seq, reply),
                 None => self.waiters.push((turn, reply)),
             }
         } else {
-            super::send(reply, Err(SessionError::NotFound { what: "turn", id: turn.to_string() }));
+            super::send(
+                reply,
+                Err(SessionError::NotFound {
+                    what: "turn",
+                    id: turn.to_string(),
+                }),
+            );
         }
     }
 
@@ -264,12 +413,21 @@ impl Actor {
     fn ended(&self, turn: TurnId, seq: u64, reply: Reply<Ended>) {
         let (store, session) = (self.shared.services.store.clone(), self.id.clone());
         tokio::spawn(async move {
-            let read = store.read(&session, seq - 1, 1).await.map_err(SessionError::from);
+            let read = store
+                .read(&session, seq - 1, 1)
+                .await
+                .map_err(SessionError::from);
             let found = read.and_then(|entries| match entries.first().map(|e| &e.event.kind) {
-                Some(EventKind::TurnEnded { status, reply }) => {
-                    Ok(Ended { turn: turn.clone(), status: *status, reply: reply.clone(), seq })
-                }
-                _ => Err(SessionError::NotFound { what: "turn", id: turn.to_string() }),
+                Some(EventKind::TurnEnded { status, reply }) => Ok(Ended {
+                    turn: turn.clone(),
+                    status: *status,
+                    reply: reply.clone(),
+                    seq,
+                }),
+                _ => Err(SessionError::NotFound {
+                    what: "turn",
+                    id: turn.to_string(),
+                }),
             });
             super::send(reply, found);
         });
@@ -281,14 +439,38 @@ impl Actor {
         let _ = self.finish(status, reply, Vec::new()).await;
     }
 
-    async fn finish(&mut self, status: TurnStatus, reply: String, before: Vec<Draft>) -> SessionResult<()> {
-        let Some(turn) = self.turn_id() else { return Ok(()) };
+    async fn finish(
+        &mut self,
+        status: TurnStatus,
+        reply: String,
+        before: Vec<Draft>,
+    ) -> SessionResult<()> {
+        let Some(turn) = self.turn_id() else {
+            return Ok(());
+        };
         let mut drafts = self.drain();
         drafts.extend(before);
-        drafts.extend(restart::loose_ends(&self.state, &turn, drafts.as_slice(), why_open(status)));
-        drafts.push((Some(turn.clone()), EventKind::TurnEnded { status, reply: reply.clone() }));
+        drafts.extend(restart::loose_ends(
+            &self.state,
+            &turn,
+            drafts.as_slice(),
+            why_open(status),
+        ));
+        drafts.push((
+            Some(turn.clone()),
+            EventKind::TurnEnded {
+                status,
+                reply: reply.clone(),
+            },
+        ));
         let mut owed = restart::loose_ends(&self.state, &turn, &[], why_open(status));
-        owed.push((Some(turn.clone()), EventKind::TurnEnded { status: TurnStatus::Failed, reply: String::new() }));
+        owed.push((
+            Some(turn.clone()),
+            EventKind::TurnEnded {
+                status: TurnStatus::Failed,
+                reply: String::new(),
+            },
+        ));
         let committed = self.commit(drafts, Pace::Now, Durability::SyncSoon).await;
         self.withdraw(why_open(status));
         self.set_running(None);
@@ -309,7 +491,15 @@ impl Actor {
                 return Err(error.into());
             }
         };
-        self.answer_waiters(&turn, &Ended { turn: turn.clone(), status, reply, seq });
+        self.answer_waiters(
+            &turn,
+            &Ended {
+                turn: turn.clone(),
+                status,
+                reply,
+                seq,
+            },
+        );
         self.feed.rest();
         self.quieten();
         let goes_on = matches!(status, TurnStatus::Completed | TurnStatus::MaxRounds);
@@ -336,7 +526,8 @@ impl Actor {
         if let Some(running) = &self.running {
             running.task.abort();
         }
-        self.end(TurnStatus::Failed, format!("Error: {error}")).await;
+        self.end(TurnStatus::Failed, format!("Error: {error}"))
+            .await;
     }
 
     fn set_running(&mut self, running: Option<Running>) {
@@ -356,20 +547,42 @@ impl Actor {
 
     fn fail_waiters(&mut self, turn: &TurnId, error: &str) {
         let reply = format!("Error: {error}");
-        self.answer_waiters(turn, &Ended { turn: turn.clone(), status: TurnStatus::Failed, reply, seq: self.state.seq });
+        self.answer_waiters(
+            turn,
+            &Ended {
+                turn: turn.clone(),
+                status: TurnStatus::Failed,
+                reply,
+                seq: self.state.seq,
+            },
+        );
     }
 
-    pub(super) async fn call_done(&mut self, call: CallId, result: Map<String, Value>, ms: u64) -> SessionResult<Work> {
+    pub(super) async fn call_done(
+        &mut self,
+        call: CallId,
+        result: Map<String, Value>,
+        ms: u64,
+    ) -> SessionResult<Work> {
         let max = self.shared.services.limits.max_rounds;
         let step = step::after_call(&self.state, &call, &result, max);
         let turn = self.turn_id();
         let mut drafts = vec![(turn.clone(), EventKind::Done { call, result, ms })];
-        let cancelled = self.running.as_ref().is_some_and(|r| r.cancel.is_cancelled());
+        let cancelled = self
+            .running
+            .as_ref()
+            .is_some_and(|r| r.cancel.is_cancelled());
         // The next round trip begins in the same commit, unless the turn is being stopped.
         let message = match step {
             Some(Step::CallModel(round)) if !cancelled => {
                 let message = self.state.next_message();
-                drafts.push((turn, EventKind::RoundStarted { round, message: message.clone() }));
+                drafts.push((
+                    turn,
+                    EventKind::RoundStarted {
+                        round,
+                        message: message.clone(),
+                    },
+                ));
                 Some(message)
             }
             _ => None,
@@ -384,7 +597,11 @@ impl Actor {
 
     /// A cancelled turn gets no new step; any work makes its task look at the token.
     fn stopping_work(&self) -> Work {
-        Work::Call { call: "".into(), name: String::new(), arguments: json!({}) }
+        Work::Call {
+            call: "".into(),
+            name: String::new(),
+            arguments: json!({}),
+        }
     }
 
     pub(super) fn turn_id(&self) -> Option<TurnId> {
@@ -412,7 +629,11 @@ impl Actor {
             // Its guard may hold a child process: ended here, not whenever the runtime gets to it.
             let _ = running.task.await;
             if self.asking.is_empty() {
-                self.end(TurnStatus::Interrupted, "interrupted: the daemon stopped".to_owned()).await;
+                self.end(
+                    TurnStatus::Interrupted,
+                    "interrupted: the daemon stopped".to_owned(),
+                )
+                .await;
             }
         }
         for cancel in self.by_hand.values() {
@@ -442,8 +663,16 @@ enum Admission {
 
 fn started_of(token: &Token) -> Started {
     match token {
-        Token::Turn(turn, seq) => Started { turn: Some(turn.clone()), queued: None, seq: *seq },
-        Token::Queued(queued, seq) => Started { turn: None, queued: Some(queued.clone()), seq: *seq },
+        Token::Turn(turn, seq) => Started {
+            turn: Some(turn.clone()),
+            queued: None,
+            seq: *seq,
+        },
+        Token::Queued(queued, seq) => Started {
+            turn: None,
+            queued: Some(queued.clone()),
+            seq: *seq,
+        },
     }
 }
 
@@ -453,6 +682,8 @@ fn why_open(status: TurnStatus) -> &'static str {
         TurnStatus::Cancelled => "cancelled",
         TurnStatus::Failed => "not run: the turn failed before it",
         TurnStatus::Interrupted => "interrupted: the daemon stopped; outcome unknown",
-        TurnStatus::Completed | TurnStatus::Refused | TurnStatus::MaxRounds => "not run: the turn ended before it",
+        TurnStatus::Completed | TurnStatus::Refused | TurnStatus::MaxRounds => {
+            "not run: the turn ended before it"
+        }
     }
 }

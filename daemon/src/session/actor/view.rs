@@ -38,7 +38,9 @@ impl Actor {
     fn context_percent(&self) -> Option<u8> {
         let usage = self.state.usage?;
         let window = usage.window.filter(|w| *w > 0)?;
-        u8::try_from((usage.input + usage.output).saturating_mul(100) / window).ok().map(|p| p.min(100))
+        u8::try_from((usage.input + usage.output).saturating_mul(100) / window)
+            .ok()
+            .map(|p| p.min(100))
     }
 
     pub(super) fn tell_change(&self) {
@@ -47,7 +49,9 @@ impl Actor {
             let mut session = self.view();
             session.env.clear();
             // Nobody listens any more: nothing to tell.
-            let _ = changes.send(Change::Session { session: Box::new(session) });
+            let _ = changes.send(Change::Session {
+                session: Box::new(session),
+            });
         }
     }
 
@@ -56,8 +60,16 @@ impl Actor {
         let mut row: Option<SessionRow> = None;
         for entry in entries {
             let turn = entry.event.turn.is_some();
-            let rest = if turn { SessionState::Running } else { SessionState::Idle };
-            change_row(|| row.get_or_insert_with(|| self.row.clone()), &entry.event.kind, rest);
+            let rest = if turn {
+                SessionState::Running
+            } else {
+                SessionState::Idle
+            };
+            change_row(
+                || row.get_or_insert_with(|| self.row.clone()),
+                &entry.event.kind,
+                rest,
+            );
         }
         let (mut row, last) = (row?, entries.last()?);
         row.seq = last.event.seq;
@@ -66,7 +78,10 @@ impl Actor {
     }
 
     pub(super) async fn archive(&mut self, archived: bool) -> SessionResult<()> {
-        let row = SessionRow { archived, ..self.row.clone() };
+        let row = SessionRow {
+            archived,
+            ..self.row.clone()
+        };
         self.shared.services.store.update_row(row.clone()).await?;
         self.row = row;
         self.tell_change();
@@ -80,7 +95,12 @@ impl Actor {
         provider: Arc<dyn Provider>,
     ) -> SessionResult<u64> {
         let turn = self.turn_id();
-        let seq = self.record(vec![(turn, EventKind::ProviderSwitched { name, model })], Durability::SyncSoon).await?;
+        let seq = self
+            .record(
+                vec![(turn, EventKind::ProviderSwitched { name, model })],
+                Durability::SyncSoon,
+            )
+            .await?;
         self.provider = Some(provider);
         Ok(seq)
     }
@@ -98,7 +118,9 @@ impl Actor {
 
     /// The conversation without its system prompt.
     pub(super) fn messages(&self) -> Vec<Message> {
-        self.state.conversation.messages(self.shared.services.limits.history)
+        self.state
+            .conversation
+            .messages(self.shared.services.limits.history)
     }
 
     pub(super) fn spill_dir(&self) -> PathBuf {
@@ -129,14 +151,18 @@ fn change_row<'a>(row: impl FnOnce() -> &'a mut SessionRow, kind: &EventKind, re
         EventKind::TurnEnded { status, reply } => {
             let row = row();
             (row.state, row.reason) = match status {
-                TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::MaxRounds => (SessionState::Idle, None),
+                TurnStatus::Completed | TurnStatus::Cancelled | TurnStatus::MaxRounds => {
+                    (SessionState::Idle, None)
+                }
                 TurnStatus::Failed | TurnStatus::Interrupted | TurnStatus::Refused => {
                     (SessionState::Failed, Some(reply.clone()))
                 }
             };
         }
         EventKind::ApprovalAsked { .. } => row().state = SessionState::Waiting,
-        EventKind::ApprovalAnswered { .. } | EventKind::ApprovalWithdrawn { .. } => row().state = rest,
+        EventKind::ApprovalAnswered { .. } | EventKind::ApprovalWithdrawn { .. } => {
+            row().state = rest
+        }
         EventKind::Renamed { title } => title.clone_into(&mut row().title),
         EventKind::ProviderSwitched { name, model } => {
             let row = row();

@@ -1,1 +1,5 @@
-fn main() {}
+//! The `dwell` binary: everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    client::main()
+}

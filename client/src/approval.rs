@@ -1,0 +1,212 @@
+//! Questions to the person at this terminal: how one is put, and which words answer it. Only an explicit yes is a
+//! yes; must never answer by itself.
+
+use crate::error::Failure;
+use crate::link::Link;
+use crate::paint::{Mark, Paint, Part, spell_out};
+use protocol::approval::{Answer, ApprovalRpcClient, Scope};
+use protocol::error::ErrorKind;
+use protocol::id::ApprovalId;
+use serde_json::Value;
+
+/// A question, as an event or a session's list of them tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Question {
+    /// Which.
+    pub approval: ApprovalId,
+    /// The tool's real name.
+    pub tool: String,
+    /// Exactly what would run.
+    pub arguments: Value,
+    /// Which rule asks.
+    pub why: String,
+}
+
+/// What a person answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    /// Yes or no.
+    pub answer: Answer,
+    /// How far it reaches.
+    pub scope: Scope,
+    /// What the model reads with a no.
+    pub reason: Option<String>,
+}
+
+/// The keys, as they are offered.
+pub(crate) const KEYS: &str =
+    "[y] once  [s] this session  [a] always  [n] no  [r REASON] no, and tell the model why";
+
+impl Reply {
+    /// A yes for this call.
+    pub(crate) fn yes() -> Self {
+        Self::new(Answer::Allow, Scope::Call)
+    }
+
+    /// A no that says why.
+    pub(crate) fn no(reason: impl Into<String>) -> Self {
+        Self {
+            reason: Some(reason.into()),
+            ..Self::new(Answer::Deny, Scope::Call)
+        }
+    }
+
+    fn new(answer: Answer, scope: Scope) -> Self {
+        Self {
+            answer,
+            scope,
+            reason: None,
+        }
+    }
+
+    /// What a typed line answers; none for everything that is no answer, an empty line above all.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let line = line.trim();
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        let plain = match word.to_ascii_lowercase().as_str() {
+            "y" | "yes" => Self::new(Answer::Allow, Scope::Call),
+            "s" | "session" => Self::new(Answer::Allow, Scope::Session),
+            "a" | "always" => Self::new(Answer::Allow, Scope::Always),
+            "n" | "no" | "r" | "reason" if !rest.is_empty() => return Some(Self::no(rest)),
+            "n" | "no" => Self::new(Answer::Deny, Scope::Call),
+            _ => return None,
+        };
+        // "a new plan" is no answer, and above all no yes.
+        rest.is_empty().then_some(plain)
+    }
+}
+
+impl Question {
+    /// The question in full: nothing of what would run is cut off or hidden.
+    pub(crate) fn text(&self, paint: Paint) -> String {
+        let mut out = format!(
+            "{} {}",
+            paint.mark(Mark::Ask),
+            paint.dress(Part::Ask, &format!("allow {}?", spell_out(&self.tool)))
+        );
+        for line in what_would_run(&self.arguments).lines() {
+            out.push_str("\n    ");
+            out.push_str(line);
+        }
+        if !self.why.is_empty() {
+            out.push_str("\n  ");
+            out.push_str(&paint.dress(Part::Quiet, &spell_out(&self.why)));
+        }
+        out
+    }
+}
+
+/// A lone text is shown as it is, everything else by name.
+fn what_would_run(arguments: &Value) -> String {
+    let Value::Object(members) = arguments else {
+        return spell_out(&arguments.to_string());
+    };
+    if members.len() == 1
+        && let Some(Value::String(text)) = members.values().next()
+    {
+        return spell_out(text);
+    }
+    let show = |(name, value): (&String, &Value)| match value {
+        Value::String(text) if text.contains('\n') => {
+            format!("{name}:\n{}", indent(&spell_out(text)))
+        }
+        Value::String(text) => format!("{name}: {}", spell_out(text)),
+        other => format!("{name}: {}", spell_out(&other.to_string())),
+    };
+    members.iter().map(show).collect::<Vec<_>>().join("\n")
+}
+
+fn indent(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("  {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Sends an answer. Somebody else having been faster is no failure: the event says who.
+pub(crate) async fn answer(
+    link: &Link,
+    approval: &ApprovalId,
+    reply: &Reply,
+) -> Result<(), Failure> {
+    let sent = link
+        .call(async |client| {
+            ApprovalRpcClient::answer(
+                client,
+                approval.clone(),
+                reply.answer,
+                Some(reply.scope),
+                reply.reason.clone(),
+            )
+            .await
+        })
+        .await;
+    match sent {
+        Err(failure) if failure.kind == Some(ErrorKind::AlreadyAnswered) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_an_explicit_yes_is_a_yes() {
+        for no_answer in [
+            "",
+            "  ",
+            "yess",
+            "ok",
+            "yes please",
+            "a new plan",
+            "s s",
+            "1",
+            "r",
+        ] {
+            assert_eq!(Reply::parse(no_answer), None, "{no_answer:?}");
+        }
+        for (line, scope) in [
+            ("y", Scope::Call),
+            (" YES ", Scope::Call),
+            ("s", Scope::Session),
+            ("a", Scope::Always),
+        ] {
+            assert_eq!(Reply::parse(line), Some(Reply::new(Answer::Allow, scope)));
+        }
+    }
+
+    #[test]
+    fn a_no_may_carry_a_reason() {
+        assert_eq!(
+            Reply::parse("n"),
+            Some(Reply::new(Answer::Deny, Scope::Call))
+        );
+        assert_eq!(Reply::parse("r use  trash"), Some(Reply::no("use  trash")));
+        assert_eq!(Reply::parse("no not now"), Some(Reply::no("not now")));
+    }
+
+    fn question(arguments: Value) -> String {
+        let question = Question {
+            approval: "s.a1".into(),
+            tool: "execute".into(),
+            arguments,
+            why: "default: ask".into(),
+        };
+        question.text(Paint::Plain)
+    }
+
+    #[test]
+    fn a_question_shows_all_that_would_run() {
+        assert_eq!(
+            question(json!({"command": "echo a\nrm -r b"})),
+            "? allow execute?\n    echo a\n    rm -r b\n  default: ask"
+        );
+        assert_eq!(
+            question(json!({"path": "a", "content": "x\ny", "n": [1, "\u{1b}"]})),
+            "? allow execute?\n    path: a\n    content:\n      x\n      y\n    n: [1,\"\\u001b\"]\n  default: ask"
+        );
+    }
+}

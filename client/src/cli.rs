@@ -1,0 +1,82 @@
+//! The command line: options that every command has, and how a command's end becomes an exit code.
+
+use crate::command::Command;
+use crate::error::Failure;
+use crate::out;
+use crate::paint::{Paint, Part};
+use crate::place::Place;
+use clap::Parser;
+use std::path::PathBuf;
+
+/// Agent sessions that stay: a terminal for dwelld.
+///
+/// Without a command: goes on with this directory's newest session, or begins one.
+#[derive(Debug, Parser)]
+#[command(name = "dwell", version, after_help = AFTER, propagate_version = true)]
+struct Cli {
+    /// The daemon's socket [default: dwell.sock in the runtime directory] [env: DWELL_SOCKET]
+    #[arg(long, global = true, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+const AFTER: &str = "\
+A SESSION is an id, the beginning of one that fits no other, or `last`: this directory's newest.
+
+Environment:
+  DWELL_SOCKET    the daemon's socket
+  DWELL_PROVIDER  the provider of new sessions
+  DWELL_ENV       names of further variables that tools may see, separated by commas
+  NO_COLOR        no colours
+
+Exit codes:
+  0    done
+  1    the turn failed, its reply is blank, or the daemon said no
+  2    the command line makes no sense
+  3    no daemon can be reached, or it speaks another protocol
+  4    no such session, turn, tool or method
+  130  cancelled";
+
+/// Parses, runs, reports, and gives the exit code.
+pub(crate) fn main() -> i32 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return error.exit_code();
+        }
+    };
+    match run(cli) {
+        Ok(()) => 0,
+        Err(failure) => {
+            report(&failure);
+            failure.exit as i32
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let place = Place::find(cli.socket)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let result = runtime.block_on(cli.command.unwrap_or_default().run(place));
+    // A thread that waits for the terminal must not hold up the end.
+    runtime.shutdown_background();
+    result
+}
+
+fn report(failure: &Failure) {
+    if failure.message.is_empty() {
+        return;
+    }
+    let paint = Paint::of(&std::io::stderr());
+    let mut text = format!("{} {}", paint.dress(Part::Bad, "error:"), failure.message);
+    if let Some(hint) = &failure.hint {
+        text.push_str(&format!("\n{} {hint}", paint.dress(Part::Quiet, "hint:")));
+    }
+    // Nobody is left to tell when stderr is gone.
+    let _ = out::note(&text);
+}

@@ -1,0 +1,105 @@
+//! The table of subcommands: one line here, one file below. Must never hold what a command does.
+
+mod ask;
+mod attach;
+mod cancel;
+mod commands;
+mod daemon;
+mod export;
+mod fork;
+mod log;
+mod ls;
+mod new;
+mod providers;
+mod queue;
+mod rename;
+mod rm;
+mod rpc;
+mod run;
+mod search;
+mod send;
+mod tools;
+mod trust;
+
+use crate::connect::{Speak, Start};
+use crate::error::Failure;
+use crate::link::Link;
+use crate::place::Place;
+use clap::Subcommand;
+use std::rc::Rc;
+
+macro_rules! commands {
+    ($($(#[$meta:meta])* $variant:ident => $module:ident,)*) => {
+        /// What `dwell` can do.
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Command {
+            $($(#[$meta])* $variant($module::Args),)*
+        }
+
+        impl Command {
+            /// Does it.
+            pub(crate) async fn run(self, place: Place) -> Result<(), Failure> {
+                match self {
+                    $(Self::$variant(args) => $module::run(args, place).await,)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    /// Ask once: one turn, its reply on stdout
+    Ask => ask,
+    /// Begin a session
+    New => new,
+    /// Go on with a session
+    Attach => attach,
+    /// List sessions, newest first
+    #[command(visible_alias = "list")]
+    Ls => ls,
+    /// Show what happened in a session
+    Log => log,
+    /// Write a session as one document
+    Export => export,
+    /// Search all sessions
+    Search => search,
+    /// Give a session another title
+    Rename => rename,
+    /// Begin a session with the events of another
+    Fork => fork,
+    /// Delete sessions
+    Rm => rm,
+    /// Send a prompt to a session without waiting for the reply
+    Send => send,
+    /// Stop a session's running turn
+    Cancel => cancel,
+    /// Show or clear what waits behind a session's running turn
+    Queue => queue,
+    /// List the tools that the model is shown
+    Tools => tools,
+    /// Run a tool by hand, as a model's call would
+    Run => run,
+    /// List slash commands
+    Commands => commands,
+    /// List providers
+    Providers => providers,
+    /// Decide whether a directory's own .agents/ files count
+    Trust => trust,
+    /// See after the daemon
+    Daemon => daemon,
+    /// Call a method of the daemon
+    Rpc => rpc,
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Self::Attach(attach::Args::default())
+    }
+}
+
+/// A connection for a command: to a daemon that speaks our protocol, started if need be.
+async fn link(place: Place) -> Result<Rc<Link>, Failure> {
+    Ok(Rc::new(
+        Link::open(place, Start::IfNeeded, Speak::Ours).await?,
+    ))
+}

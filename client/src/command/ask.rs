@@ -1,0 +1,355 @@
+//! `dwell ask`: one turn, from the command line to the reply. Must never say yes to a question without being told to.
+
+mod prompt;
+
+use crate::approval::{self, KEYS, Question, Reply};
+use crate::ask_tty::Tty;
+use crate::error::{Exit, Failure};
+use crate::follow::Follow;
+use crate::link::Link;
+use crate::open::{self, Model};
+use crate::paint::{Paint, Part};
+use crate::place::{self, Place};
+use crate::render::{Channel, Chunk, Prompts, Renderer};
+use crate::{out, select, trust};
+use protocol::error::ErrorKind;
+use protocol::event::{Event, EventKind, TurnStatus};
+use protocol::id::{ApprovalId, TurnId};
+use protocol::session::Session;
+use protocol::turn::{Started, TurnRpcClient};
+use std::collections::VecDeque;
+use std::io::IsTerminal;
+use std::pin::pin;
+use std::rc::Rc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    model: Model,
+
+    /// In this session [default: a new one]
+    #[arg(short, long, value_name = "SESSION")]
+    session: Option<String>,
+
+    /// The turn's events on stdout, one JSON object a line
+    #[arg(long)]
+    json: bool,
+
+    /// Allow this tool when it needs an approval; may be given again
+    #[arg(long, value_name = "TOOL")]
+    allow: Vec<String>,
+
+    /// Allow whatever needs an approval
+    #[arg(short, long)]
+    yes: bool,
+
+    /// What to ask; what is piped to stdin is added
+    text: Vec<String>,
+}
+
+pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
+    let text = prompt::assemble(&args.text.join(" "), prompt::piped()?)?;
+    let link = super::link(place).await?;
+    let mut tty = Tty::find();
+    let session = settle(&link, &args, tty.as_mut()).await?;
+    let mut turn = Turn::begin(link, &args, &session, tty)?;
+    turn.start(&session, &text).await?;
+    let (status, reply) = turn.play().await?;
+    turn.end(status, &reply)
+}
+
+/// The session to ask in, after its directory's trust has been settled.
+async fn settle(link: &Link, args: &Args, tty: Option<&mut Tty>) -> Result<Session, Failure> {
+    let (session, waiting) = match &args.session {
+        Some(word) => {
+            let session = select::session(link, word).await?;
+            let waiting = trust::waiting(link, &session.cwd).await;
+            (session, waiting)
+        }
+        None => {
+            let cwd = place::here()?;
+            let made = open::create(link, &cwd, &args.model, None);
+            let (made, waiting) =
+                futures_util::future::join(made, trust::waiting(link, &cwd)).await;
+            (made?, waiting)
+        }
+    };
+    let waiting = match waiting {
+        Err(failure) if failure.kind == Some(ErrorKind::MethodNotFound) => None,
+        other => other?,
+    };
+    trust::settle(link, &session.cwd, waiting, tty).await?;
+    Ok(session)
+}
+
+/// One turn as this process shows it.
+struct Turn {
+    link: Rc<Link>,
+    follow: Follow,
+    turn: Option<TurnId>,
+    renderer: Renderer,
+    interrupts: Signal,
+    interrupted: bool,
+    tty: Option<Tty>,
+    questions: VecDeque<Question>,
+    look: Look,
+    consent: Consent,
+}
+
+/// What goes to stdout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// The reply, as it comes.
+    Stream,
+    /// The reply, once it is whole.
+    Whole,
+    /// Events.
+    Json,
+}
+
+/// What was allowed beforehand.
+enum Consent {
+    All,
+    Tools(Vec<String>),
+}
+
+impl Turn {
+    fn begin(
+        link: Rc<Link>,
+        args: &Args,
+        session: &Session,
+        tty: Option<Tty>,
+    ) -> Result<Self, Failure> {
+        let look = match (args.json, std::io::stdout().is_terminal()) {
+            (true, _) => Look::Json,
+            (false, true) => Look::Stream,
+            (false, false) => Look::Whole,
+        };
+        let paint = Paint::of(&std::io::stderr());
+        out::note(&paint.dress(Part::Quiet, &format!("session {}", session.id)))?;
+        Ok(Self {
+            follow: Follow::new(Rc::clone(&link), session.id.clone(), session.seq),
+            link,
+            turn: None,
+            renderer: Renderer::new(paint, Prompts::Hidden),
+            interrupts: signal(SignalKind::interrupt())?,
+            interrupted: false,
+            tty,
+            questions: VecDeque::new(),
+            look,
+            consent: match args.yes {
+                true => Consent::All,
+                false => Consent::Tools(args.allow.clone()),
+            },
+        })
+    }
+
+    /// Attaches and starts in one go: nothing of the turn can be missed, and no round trip is waited for twice.
+    async fn start(&mut self, session: &Session, text: &str) -> Result<(), Failure> {
+        let token = open::token();
+        let link = Rc::clone(&self.link);
+        let started = link.call(async |client| {
+            let (session, text, token) = (session.id.clone(), text.into(), Some(token.clone()));
+            TurnRpcClient::start(client, session, text, None, token, None).await
+        });
+        let (attached, started) = futures_util::future::join(self.follow.attach(), started).await;
+        attached?;
+        let Started { turn, .. } = started?;
+        self.turn = turn;
+        Ok(())
+    }
+
+    /// Shows events until the turn ends.
+    async fn play(&mut self) -> Result<(TurnStatus, String), Failure> {
+        loop {
+            if let Some(question) = self.questions.pop_front() {
+                if let Some(end) = self.put(question).await? {
+                    return Ok(end);
+                }
+                continue;
+            }
+            tokio::select! {
+                event = self.follow.next() => {
+                    if let Some(end) = self.show(event?).await? {
+                        return Ok(end);
+                    }
+                }
+                _ = self.interrupts.recv() => self.interrupt().await?,
+            }
+        }
+    }
+
+    /// Shows an event of the turn; gives the end when it is the last.
+    async fn show(&mut self, event: Event) -> Result<Option<(TurnStatus, String)>, Failure> {
+        if event.turn.is_some() && event.turn != self.turn {
+            return Ok(None);
+        }
+        match self.look {
+            Look::Json => out::json(&event)?,
+            Look::Stream | Look::Whole => {
+                let chunks = self.renderer.event(&event);
+                self.write(chunks)?;
+            }
+        }
+        match event.kind {
+            EventKind::ApprovalAsked {
+                approval,
+                tool,
+                arguments,
+                why,
+                ..
+            } => {
+                self.decide(Question {
+                    approval,
+                    tool,
+                    arguments,
+                    why,
+                })
+                .await?;
+            }
+            EventKind::ApprovalAnswered { approval, .. }
+            | EventKind::ApprovalWithdrawn { approval, .. } => {
+                self.questions.retain(|open| open.approval != approval);
+            }
+            EventKind::TurnEnded { status, reply } => return Ok(Some((status, reply))),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn write(&self, chunks: Vec<Chunk>) -> Result<(), Failure> {
+        for chunk in chunks {
+            match (chunk.channel, self.look) {
+                (Channel::Reply, Look::Stream) => out::raw(&chunk.text)?,
+                (Channel::Reply, Look::Whole | Look::Json) => {}
+                (Channel::Progress, _) => out::progress(&chunk.text)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers by what was allowed beforehand, or by having nobody to ask; else the question waits for its turn.
+    async fn decide(&mut self, question: Question) -> Result<(), Failure> {
+        let allowed = match &self.consent {
+            Consent::All => true,
+            Consent::Tools(tools) => tools.contains(&question.tool),
+        };
+        let reply = match (allowed, &self.tty) {
+            (true, _) => Reply::yes(),
+            (false, None) => Reply::no(format!(
+                "there is no terminal to ask on, and neither --allow {} nor --yes was given",
+                question.tool
+            )),
+            (false, Some(_)) => {
+                self.questions.push_back(question);
+                return Ok(());
+            }
+        };
+        approval::answer(&self.link, &question.approval, &reply).await
+    }
+
+    /// Asks the person, while events go on: somebody else may answer first.
+    async fn put(&mut self, question: Question) -> Result<Option<(TurnStatus, String)>, Failure> {
+        let Some(mut tty) = self.tty.take() else {
+            return Ok(None);
+        };
+        let end = self.put_on(&mut tty, &question).await;
+        self.tty = Some(tty);
+        end
+    }
+
+    async fn put_on(
+        &mut self,
+        tty: &mut Tty,
+        question: &Question,
+    ) -> Result<Option<(TurnStatus, String)>, Failure> {
+        if self.look == Look::Json {
+            out::note(&question.text(Paint::of(&std::io::stderr())))?;
+            out::note(&format!("  {KEYS}"))?;
+        }
+        loop {
+            let line = {
+                let mut asking = pin!(tty.ask("  allow? "));
+                loop {
+                    tokio::select! {
+                        line = &mut asking => break line?,
+                        event = self.follow.next() => {
+                            let event = event?;
+                            let settled = settles(&event, &question.approval);
+                            if settled {
+                                out::progress("\n")?;
+                            }
+                            let end = self.show(event).await?;
+                            if settled || end.is_some() {
+                                return Ok(end);
+                            }
+                        }
+                        _ = self.interrupts.recv() => {
+                            out::progress("\n")?;
+                            self.interrupt().await?;
+                        }
+                    }
+                }
+            };
+            let reply = match line.as_deref().map(Reply::parse) {
+                Some(Some(reply)) => reply,
+                Some(None) => continue,
+                None => Reply::no("not answered"),
+            };
+            approval::answer(&self.link, &question.approval, &reply).await?;
+            return Ok(None);
+        }
+    }
+
+    /// The first interrupt cancels the turn, whose end is waited for; the second one ends this process.
+    async fn interrupt(&mut self) -> Result<(), Failure> {
+        if self.interrupted {
+            return Err(Failure::shown(Exit::Cancelled));
+        }
+        self.interrupted = true;
+        let Some(session) = self.turn.as_ref().map(|_| self.follow.session().clone()) else {
+            return Err(Failure::shown(Exit::Cancelled));
+        };
+        self.link
+            .call(async |client| TurnRpcClient::cancel(client, session.clone()).await)
+            .await?;
+        Ok(())
+    }
+
+    fn end(&mut self, status: TurnStatus, reply: &str) -> Result<(), Failure> {
+        let unfinished = self.renderer.finish();
+        self.write(unfinished)?;
+        match status {
+            TurnStatus::Completed if reply.trim().is_empty() => {
+                Err(Failure::new("the reply is blank"))
+            }
+            TurnStatus::Completed => {
+                if self.look == Look::Whole {
+                    out::raw(reply)?;
+                    if !reply.ends_with('\n') {
+                        out::raw("\n")?;
+                    }
+                }
+                Ok(())
+            }
+            TurnStatus::Cancelled => Err(Failure::shown(Exit::Cancelled)),
+            TurnStatus::Failed
+            | TurnStatus::Interrupted
+            | TurnStatus::Refused
+            | TurnStatus::MaxRounds => match self.look {
+                Look::Json => Err(Failure::new(reply)),
+                // Its line on stderr has said so.
+                Look::Stream | Look::Whole => Err(Failure::shown(Exit::Failed)),
+            },
+        }
+    }
+}
+
+fn settles(event: &Event, question: &ApprovalId) -> bool {
+    match &event.kind {
+        EventKind::ApprovalAnswered { approval, .. }
+        | EventKind::ApprovalWithdrawn { approval, .. } => approval == question,
+        _ => false,
+    }
+}

@@ -1,0 +1,24 @@
+//! `dwell attach`, and `dwell` alone: the REPL on a session that may have a past.
+
+use crate::error::Failure;
+use crate::open::{self, Model};
+use crate::place::{self, Place};
+use crate::{repl, select};
+
+#[derive(clap::Args, Debug, Default)]
+pub(crate) struct Args {
+    /// Which session [default: this directory's newest, or a new one]
+    session: Option<String>,
+}
+
+pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
+    let link = super::link(place).await?;
+    let session = match args.session {
+        Some(word) => select::session(&link, &word).await?,
+        None => match select::last(&link).await? {
+            Some(session) => session,
+            None => open::create(&link, &place::here()?, &Model::default(), None).await?,
+        },
+    };
+    repl::run(link, session).await
+}

@@ -1,0 +1,157 @@
+//! `dwell daemon`: starting it, stopping it, how it is. The only place that stops a daemon, because a person said so.
+
+use crate::connect::{Speak, Start};
+use crate::error::{Exit, Failure};
+use crate::link::Link;
+use crate::out;
+use crate::place::Place;
+use clap::Subcommand;
+use protocol::daemon::{DaemonRpcClient, DaemonStatus};
+use protocol::version::{PROTOCOL, RELEASE};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::time::{Duration, Instant};
+
+/// Beyond the grace period, how long a daemon may take to be gone.
+const GONE: Duration = Duration::from_secs(20);
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Start it, if none answers
+    Start,
+    /// Stop it: running turns get a grace period, then they are cancelled
+    Stop(Stop),
+    /// Stop it and start it
+    Restart(Stop),
+    /// How it is
+    Status {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// What it said
+    Logs {
+        /// The last so many lines
+        #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
+        lines: usize,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+struct Stop {
+    /// Seconds that running turns get [default: the daemon's own setting]
+    #[arg(long, value_name = "SECONDS")]
+    grace: Option<u64>,
+}
+
+pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
+    match args.action {
+        Action::Start => start(place).await,
+        Action::Stop(stop_args) => stop(place, stop_args.grace).await,
+        Action::Restart(stop_args) => {
+            stop(place.clone(), stop_args.grace).await?;
+            start(place).await
+        }
+        Action::Status { json } => status(place, json).await,
+        Action::Logs { lines } => logs(&place, lines),
+    }
+}
+
+async fn start(place: Place) -> Result<(), Failure> {
+    let link = Link::open(place, Start::IfNeeded, Speak::Any).await?;
+    match link.daemon() {
+        Some(daemon) => out::line(&format!(
+            "dwelld {} runs (pid {})",
+            daemon.version, daemon.pid
+        )),
+        None => out::line("dwelld runs"),
+    }
+}
+
+async fn stop(place: Place, grace: Option<u64>) -> Result<(), Failure> {
+    let link = match Link::open(place.clone(), Start::Never, Speak::Any).await {
+        Ok(link) => link,
+        Err(failure) if failure.exit == Exit::Unreachable && failure.hint.is_some() => {
+            return out::line("no daemon runs");
+        }
+        Err(failure) => return Err(failure),
+    };
+    let pid = link.daemon().map(|daemon| daemon.pid);
+    let grace_ms = grace.map(|seconds| seconds.saturating_mul(1000));
+    link.call_once(async |client| DaemonRpcClient::shutdown(client, grace_ms).await)
+        .await?;
+    drop(link);
+    let patience = GONE + Duration::from_secs(grace.unwrap_or(60));
+    wait_until_gone(pid, patience).await?;
+    out::line("stopped")
+}
+
+/// Waits for the process, and not for the socket: its store must be free for the next one.
+async fn wait_until_gone(pid: Option<u32>, patience: Duration) -> Result<(), Failure> {
+    let pid = pid
+        .and_then(|pid| i32::try_from(pid).ok())
+        .and_then(rustix::process::Pid::from_raw);
+    let Some(pid) = pid else { return Ok(()) };
+    let deadline = Instant::now() + patience;
+    while rustix::process::test_kill_process(pid).is_ok() {
+        if Instant::now() > deadline {
+            let raw = pid.as_raw_nonzero();
+            return Err(
+                Failure::new(format!("the daemon (pid {raw}) does not stop"))
+                    .hint(format!("`kill -9 {raw}` loses nothing that was shown")),
+            );
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+async fn status(place: Place, json: bool) -> Result<(), Failure> {
+    let link = Link::open(place, Start::Never, Speak::Any).await?;
+    let status = link
+        .call(async |client| DaemonRpcClient::status(client).await)
+        .await?;
+    if json {
+        return out::json(&status);
+    }
+    out::line(&shown(&status))
+}
+
+fn shown(status: &DaemonStatus) -> String {
+    let daemon = &status.daemon;
+    format!(
+        "dwelld {} (protocol {}), pid {}\ndwell {RELEASE} (protocol {PROTOCOL})\nsocket    {}\nstore     {}\n\
+         sessions  {} ({} in memory, {} running)\nclients   {}\nmemory    {:.1} MiB",
+        daemon.version,
+        status.protocol,
+        daemon.pid,
+        status.socket,
+        status.store,
+        status.sessions,
+        status.loaded,
+        status.running,
+        status.clients,
+        status.memory as f64 / f64::from(1 << 20),
+    )
+}
+
+fn logs(place: &Place, lines: usize) -> Result<(), Failure> {
+    let path = place.log();
+    let cannot = |error| Failure::new(format!("cannot read {}: {error}", path.display()));
+    let mut file = std::fs::File::open(&path).map_err(cannot)?;
+    let length = file.metadata().map_err(cannot)?.len();
+    // More than enough for any number of lines a person reads.
+    let from = length.saturating_sub(4 << 20);
+    file.seek(SeekFrom::Start(from)).map_err(cannot)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(cannot)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let all: Vec<&str> = text.lines().collect();
+    let kept = &all[all.len().saturating_sub(lines)..];
+    kept.iter().try_for_each(|line| out::line(line))
+}

@@ -1,0 +1,180 @@
+//! `dwell ls`: sessions, newest first.
+
+use crate::error::Failure;
+use crate::link::Link;
+use crate::out;
+use crate::paint::{Paint, Part};
+use crate::place::{self, Place};
+use crate::render::{cut, first_line};
+use protocol::session::{Session, SessionRpcClient, SessionState};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Only this directory's
+    #[arg(long)]
+    here: bool,
+
+    /// Those that were put away
+    #[arg(long)]
+    archived: bool,
+
+    /// At most so many
+    #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
+    limit: u32,
+
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+
+    /// Words of the id or the title
+    query: Option<String>,
+}
+
+pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
+    let link = super::link(place).await?;
+    let sessions = fetch(&link, &args).await?;
+    if args.json {
+        return sessions.iter().try_for_each(out::json);
+    }
+    let paint = Paint::of(&std::io::stdout());
+    let now = now();
+    let home = std::env::var("HOME").unwrap_or_default();
+    let rows: Vec<[String; 5]> = sessions
+        .iter()
+        .map(|session| row(session, now, &home))
+        .collect();
+    if rows.is_empty() {
+        return out::note("no sessions");
+    }
+    for (row, session) in table(&rows).iter().zip(&sessions) {
+        out::line(&dressed(paint, row, session.state))?;
+    }
+    Ok(())
+}
+
+async fn fetch(link: &Link, args: &Args) -> Result<Vec<Session>, Failure> {
+    let cwd = args.here.then(place::here).transpose()?;
+    let archived = args.archived.then_some(true);
+    let mut sessions = Vec::new();
+    let mut cursor = None;
+    loop {
+        let left = args.limit.saturating_sub(sessions.len() as u32);
+        let page = link
+            .call(async |client| {
+                SessionRpcClient::list(
+                    client,
+                    cwd.clone(),
+                    args.query.clone(),
+                    archived,
+                    Some(left),
+                    cursor.clone(),
+                )
+                .await
+            })
+            .await?;
+        sessions.extend(page.sessions);
+        cursor = page.cursor;
+        if cursor.is_none() || sessions.len() as u32 >= args.limit {
+            return Ok(sessions);
+        }
+    }
+}
+
+fn row(session: &Session, now: u64, home: &str) -> [String; 5] {
+    let cwd = match session.cwd.strip_prefix(home) {
+        Some(rest) if !home.is_empty() && (rest.is_empty() || rest.starts_with('/')) => {
+            format!("~{rest}")
+        }
+        _ => session.cwd.clone(),
+    };
+    [
+        session.id.to_string(),
+        session.state.as_str().to_string(),
+        age(now.saturating_sub(session.updated_at)),
+        cut(&first_line(&session.title), 50),
+        cwd,
+    ]
+}
+
+/// Columns as wide as their widest cell.
+fn table(rows: &[[String; 5]]) -> Vec<String> {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..4).map(width).collect();
+    let line = |row: &[String; 5]| {
+        let mut text = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            text.push_str(&format!("{cell:width$}  "));
+        }
+        text.push_str(&row[4]);
+        text.trim_end().to_string()
+    };
+    rows.iter().map(line).collect()
+}
+
+fn dressed(paint: Paint, row: &str, state: SessionState) -> String {
+    let part = match state {
+        SessionState::Idle => return row.to_string(),
+        SessionState::Running => Part::Good,
+        SessionState::Waiting => Part::Ask,
+        SessionState::Failed => Part::Bad,
+    };
+    let word = state.as_str();
+    row.replacen(word, &paint.dress(part, word), 1)
+}
+
+/// How long ago, in one unit.
+fn age(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_one_unit() {
+        assert_eq!(age(0), "0s");
+        assert_eq!(age(61_000), "1m");
+        assert_eq!(age(7_200_000), "2h");
+        assert_eq!(age(200_000_000), "2d");
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let cell = |text: &str| text.to_string();
+        let rows = [
+            [
+                cell("a"),
+                cell("idle"),
+                cell("1s"),
+                cell("grün"),
+                cell("/x"),
+            ],
+            [
+                cell("bcd"),
+                cell("running"),
+                cell("10s"),
+                cell(""),
+                cell("/y"),
+            ],
+        ];
+        assert_eq!(
+            table(&rows),
+            ["a    idle     1s   grün  /x", "bcd  running  10s        /y"]
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! `dwell new`: a fresh session, opened at once on a terminal.
+
+use crate::error::Failure;
+use crate::open::{self, Model};
+use crate::place::{self, Place};
+use crate::{out, repl};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    model: Model,
+
+    /// Its title [default: the first line of the first turn]
+    #[arg(short, long)]
+    title: Option<String>,
+
+    /// Only make it, and print its id
+    #[arg(short, long)]
+    detached: bool,
+
+    /// The directory it works in [default: this one]
+    directory: Option<PathBuf>,
+}
+
+pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
+    let cwd = match &args.directory {
+        Some(path) => place::directory(path)?,
+        None => place::here()?,
+    };
+    let link = super::link(place).await?;
+    let session = open::create(&link, &cwd, &args.model, args.title).await?;
+    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if args.detached || !terminal {
+        return out::line(session.id.as_str());
+    }
+    repl::run(link, session).await
+}

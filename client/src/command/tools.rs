@@ -1,0 +1,98 @@
+//! `dwell tools`: what the model of a session is shown.
+
+use crate::error::{Exit, Failure};
+use crate::out;
+use crate::paint::{Paint, Part};
+use crate::place::Place;
+use crate::render::first_line;
+use protocol::tool::{Policy, ToolInfo, ToolRpcClient};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Whose [default: this directory's newest session, or one that is made for this]
+    #[arg(short, long, value_name = "SESSION")]
+    session: Option<String>,
+
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+
+    /// All about this one
+    name: Option<String>,
+}
+
+pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
+    let link = super::link(place).await?;
+    let session = super::run::session_for(&link, args.session.as_deref()).await?;
+    let list = link
+        .call(async |client| ToolRpcClient::list(client, session.clone(), None).await)
+        .await?;
+    let matches = |tool: &&ToolInfo| args.name.as_ref().is_none_or(|name| is_called(tool, name));
+    let shown: Vec<&ToolInfo> = list.tools.iter().filter(matches).collect();
+    if let (Some(name), true) = (&args.name, shown.is_empty()) {
+        let names: Vec<&str> = list.tools.iter().map(name_of).collect();
+        return Err(Failure::new(format!("no tool is called \"{name}\""))
+            .hint(format!("there are {}", names.join(", ")))
+            .exit(Exit::NotFound));
+    }
+    let paint = Paint::of(&std::io::stdout());
+    for tool in shown {
+        match (args.json, &args.name) {
+            (true, _) => out::json(tool)?,
+            (false, None) => out::line(&line(paint, tool))?,
+            (false, Some(_)) => out::line(&page(paint, tool))?,
+        }
+    }
+    list.problems
+        .iter()
+        .try_for_each(|problem| out::note(&format!("warning: {problem}")))
+}
+
+fn name_of(tool: &ToolInfo) -> &str {
+    &tool.definition.function.name
+}
+
+fn is_called(tool: &ToolInfo, name: &str) -> bool {
+    name_of(tool) == name || tool.aliases.iter().any(|alias| alias == name)
+}
+
+fn policy(tool: &ToolInfo) -> &'static str {
+    match tool.approval {
+        Policy::Allow => "allow",
+        Policy::Ask => "ask",
+        Policy::Deny => "deny",
+    }
+}
+
+fn line(paint: Paint, tool: &ToolInfo) -> String {
+    let name = format!("{:12}", name_of(tool));
+    let about = first_line(&tool.definition.function.description);
+    let source = match tool.source.as_str() {
+        "builtin" => String::new(),
+        other => paint.dress(Part::Quiet, &format!("  ({other})")),
+    };
+    format!(
+        "{}  {:5}  {about}{source}",
+        paint.dress(Part::Tool, &name),
+        policy(tool)
+    )
+}
+
+fn page(paint: Paint, tool: &ToolInfo) -> String {
+    let function = &tool.definition.function;
+    let parameters = serde_json::to_string_pretty(&function.parameters).unwrap_or_default();
+    let mut out = format!(
+        "{}\n{}\n",
+        paint.dress(Part::Tool, &function.name),
+        function.description
+    );
+    if !tool.aliases.is_empty() {
+        out.push_str(&format!("aliases: {}\n", tool.aliases.join(", ")));
+    }
+    out.push_str(&format!(
+        "source: {}\napproval: {}\n{parameters}",
+        tool.source,
+        policy(tool)
+    ));
+    out
+}

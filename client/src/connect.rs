@@ -1,0 +1,224 @@
+//! A connection to the daemon: found, or started when none answers, and made sure of by a handshake. Must never stop a
+//! daemon, whatever it speaks.
+
+mod start;
+
+use crate::error::{Exit, Failure};
+use crate::place::Place;
+use crate::transport;
+use jsonrpsee::core::client::async_client::{Client, ClientBuilder};
+use jsonrpsee::core::client::{ClientT, Error as CallError};
+use jsonrpsee::core::params::ObjectParams;
+use protocol::daemon::{ClientInfo, DaemonInfo, InitializeResult};
+use protocol::error::ErrorKind;
+use protocol::version::{PROTOCOL, RELEASE, compatible};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+use tokio::net::UnixStream;
+
+/// How long a daemon that accepted may take for the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// How long a call may take: an approval parks without limit, so practically for ever.
+const CALL: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Notifications that may wait for this client before it re-attaches with its cursor.
+const BEHIND: usize = 1024;
+
+/// Whether a daemon that is not there is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// One is started when none answers.
+    IfNeeded,
+    /// It is an error when none answers.
+    Never,
+}
+
+/// Which daemons will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speak {
+    /// Those that speak this client's protocol.
+    Ours,
+    /// Any, to see after it or to stop it.
+    Any,
+}
+
+/// A connection and who is at the other end.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// jsonrpsee's client on it.
+    pub client: Client,
+    /// The daemon, if it told.
+    pub daemon: Option<DaemonInfo>,
+    /// The protocol that the daemon speaks.
+    pub protocol: u32,
+}
+
+/// Connects to the daemon of a place.
+pub(crate) async fn connect(
+    place: &Place,
+    start: Start,
+    speak: Speak,
+) -> Result<Connection, Failure> {
+    let stream = match (reach(place).await?, start) {
+        (Some(stream), _) => stream,
+        (None, Start::IfNeeded) => start::start(place).await?,
+        (None, Start::Never) => return Err(not_running(place)),
+    };
+    shake(place, stream, speak).await
+}
+
+/// The failure of a command that wants a daemon and starts none.
+fn not_running(place: &Place) -> Failure {
+    Failure::new(format!("no daemon answers at {}", place.socket.display()))
+        .hint("`dwell daemon start` starts one")
+        .exit(Exit::Unreachable)
+}
+
+/// A stream to the first socket where somebody listens, or none where nobody does.
+async fn reach(place: &Place) -> Result<Option<UnixStream>, Failure> {
+    for socket in place.candidates() {
+        match UnixStream::connect(&socket).await {
+            Ok(stream) => return Ok(Some(stream)),
+            Err(error) if nobody_listens(&error) => {}
+            Err(error) => return Err(unreachable(&socket, &error)),
+        }
+    }
+    Ok(None)
+}
+
+/// Only these two say for sure that there is no daemon. A file without a listener is stale.
+fn nobody_listens(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
+}
+
+fn unreachable(socket: &Path, error: &io::Error) -> Failure {
+    let shown = socket.display();
+    let failure = match error.kind() {
+        io::ErrorKind::InvalidInput => Failure::new(format!(
+            "the socket's path has {} bytes, more than a socket may have: {shown}",
+            socket.as_os_str().len()
+        ))
+        .hint("name a shorter one with --socket or DWELL_SOCKET"),
+        io::ErrorKind::PermissionDenied => Failure::new(format!(
+            "not allowed to connect to {shown}: it belongs to another user"
+        ))
+        .hint("name your own with --socket or DWELL_SOCKET"),
+        _ => Failure::new(format!("cannot connect to {shown}: {error}")),
+    };
+    failure.exit(Exit::Unreachable)
+}
+
+async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connection, Failure> {
+    let (sender, receiver) = transport::split(stream);
+    let client = ClientBuilder::new()
+        .request_timeout(CALL)
+        .max_buffer_capacity_per_subscription(BEHIND)
+        .build_with_tokio(sender, receiver);
+    let asked = tokio::time::timeout(HANDSHAKE, initialize(&client)).await;
+    let answer = asked.map_err(|_| silent(place))?;
+    match (answer, speak) {
+        (Ok(result), speak) if compatible(result.protocol) || speak == Speak::Any => {
+            Ok(Connection {
+                client,
+                daemon: Some(result.daemon),
+                protocol: result.protocol,
+            })
+        }
+        (Ok(result), _) => Err(other_version(&format!(
+            "protocol {} (dwelld {})",
+            result.protocol, result.daemon.version
+        ))),
+        (Err(CallError::Call(error)), Speak::Any) if error.code() == ErrorKind::Version.code() => {
+            Ok(Connection {
+                client,
+                daemon: None,
+                protocol: 0,
+            })
+        }
+        (Err(CallError::Call(error)), Speak::Ours) if error.code() == ErrorKind::Version.code() => {
+            Err(version_failure(error.message().to_string()))
+        }
+        (Err(error), _) => Err(Failure::from(error)
+            .context("the daemon did not complete the handshake")
+            .exit(Exit::Unreachable)),
+    }
+}
+
+fn initialize(client: &Client) -> impl Future<Output = Result<InitializeResult, CallError>> {
+    let mut params = ObjectParams::new();
+    let info = ClientInfo {
+        name: name(),
+        version: RELEASE.into(),
+    };
+    // Numbers and strings always serialise.
+    let _ = params.insert("protocol", PROTOCOL);
+    let _ = params.insert("client", info);
+    client.request("initialize", params)
+}
+
+/// How this client is called to others, such as beside an answer it gave: with its terminal, so that two can be told
+/// apart.
+fn name() -> String {
+    let terminal = std::fs::read_link("/proc/self/fd/0").ok();
+    let terminal = terminal
+        .as_deref()
+        .and_then(|path| path.strip_prefix("/dev").ok())
+        .and_then(Path::to_str)
+        .filter(|path| path.starts_with("pts/") || path.starts_with("tty"));
+    match terminal {
+        Some(terminal) => format!("dwell {terminal}"),
+        None => "dwell".into(),
+    }
+}
+
+fn silent(place: &Place) -> Failure {
+    Failure::new(format!(
+        "the daemon at {} accepts connections but does not answer",
+        place.socket.display()
+    ))
+    .hint("`dwell daemon logs` may say why")
+    .exit(Exit::Unreachable)
+}
+
+fn other_version(theirs: &str) -> Failure {
+    version_failure(format!(
+        "the running daemon speaks {theirs}, this client speaks protocol {PROTOCOL} (dwell {RELEASE})"
+    ))
+}
+
+/// The daemon goes on with its sessions until a person says otherwise.
+fn version_failure(message: String) -> Failure {
+    let failure = Failure::new(message)
+        .hint("`dwell daemon restart` replaces it once its turns may be stopped")
+        .exit(Exit::Unreachable);
+    Failure {
+        kind: Some(ErrorKind::Version),
+        ..failure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_listener_counts_as_no_daemon() {
+        let kinds = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
+        assert!(kinds.iter().all(|kind| nobody_listens(&(*kind).into())));
+        assert!(!nobody_listens(&io::ErrorKind::PermissionDenied.into()));
+        assert!(!nobody_listens(&io::ErrorKind::WouldBlock.into()));
+    }
+
+    #[test]
+    fn another_protocol_names_both_versions_and_what_to_do() {
+        let failure = other_version("protocol 9 (dwelld 7.0.0)");
+        assert!(failure.message.contains("protocol 9 (dwelld 7.0.0)"));
+        assert!(failure.message.contains(&format!("protocol {PROTOCOL}")));
+        assert!(failure.hint.unwrap().contains("dwell daemon restart"));
+    }
+}

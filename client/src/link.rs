@@ -1,0 +1,116 @@
+//! The connection as commands use it: one that comes back. Must never repeat a call that would do something twice.
+
+use crate::connect::{Connection, Speak, Start, connect};
+use crate::error::{Exit, Failure};
+use crate::place::Place;
+use jsonrpsee::core::client::Error as CallError;
+use jsonrpsee::core::client::async_client::Client;
+use protocol::daemon::DaemonInfo;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How often a lost connection is tried again, with growing pauses, before it is given up.
+const ATTEMPTS: u32 = 6;
+
+/// A connection to the daemon that is made anew when it breaks.
+#[derive(Debug)]
+pub(crate) struct Link {
+    place: Place,
+    start: Start,
+    current: RefCell<Rc<Connection>>,
+    /// Counts the connections, so that of several users who see one break only the first makes a new one.
+    generation: Cell<u64>,
+    /// Held while a new connection is made.
+    mending: tokio::sync::Mutex<()>,
+}
+
+impl Link {
+    /// The first connection.
+    pub(crate) async fn open(place: Place, start: Start, speak: Speak) -> Result<Self, Failure> {
+        let connection = connect(&place, start, speak).await?;
+        Ok(Self {
+            place,
+            start,
+            current: RefCell::new(Rc::new(connection)),
+            generation: Cell::new(0),
+            mending: tokio::sync::Mutex::new(()),
+        })
+    }
+
+    /// Where the daemon is.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The daemon at the other end, if it told.
+    pub(crate) fn daemon(&self) -> Option<DaemonInfo> {
+        self.current.borrow().daemon.clone()
+    }
+
+    /// The protocol that the daemon speaks.
+    pub(crate) fn protocol(&self) -> u32 {
+        self.current.borrow().protocol
+    }
+
+    /// The connection as it is now, and its number for [`Link::mend`].
+    pub(crate) fn connection(&self) -> (Rc<Connection>, u64) {
+        (Rc::clone(&self.current.borrow()), self.generation.get())
+    }
+
+    /// Calls a method that may safely be called again when the connection breaks before its answer.
+    pub(crate) async fn call<T>(
+        &self,
+        method: impl AsyncFn(&Client) -> Result<T, CallError>,
+    ) -> Result<T, Failure> {
+        loop {
+            let (connection, generation) = self.connection();
+            let failure = match method(&connection.client).await {
+                Ok(result) => return Ok(result),
+                Err(error) => Failure::from(error),
+            };
+            if !failure.is_disconnect() {
+                return Err(failure);
+            }
+            self.mend(generation).await?;
+        }
+    }
+
+    /// Calls a method that would do its work twice.
+    pub(crate) async fn call_once<T>(
+        &self,
+        method: impl AsyncFn(&Client) -> Result<T, CallError>,
+    ) -> Result<T, Failure> {
+        let (connection, _) = self.connection();
+        Ok(method(&connection.client).await?)
+    }
+
+    /// Replaces the connection with this number, unless somebody has done so.
+    pub(crate) async fn mend(&self, broken: u64) -> Result<(), Failure> {
+        let _mending = self.mending.lock().await;
+        if self.generation.get() != broken {
+            return Ok(());
+        }
+        let mut pause = Duration::from_millis(50);
+        for attempt in 1.. {
+            match connect(&self.place, self.start, Speak::Ours).await {
+                Ok(connection) => {
+                    *self.current.borrow_mut() = Rc::new(connection);
+                    self.generation.set(broken + 1);
+                    return Ok(());
+                }
+                Err(failure) if attempt >= ATTEMPTS || !may_pass(&failure) => {
+                    return Err(failure.context("the connection to the daemon was lost"));
+                }
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+        Ok(())
+    }
+}
+
+/// Whether trying again may help: a daemon on its way out may accept once more and hang up.
+fn may_pass(failure: &Failure) -> bool {
+    failure.kind.is_none() && failure.exit == Exit::Unreachable
+}

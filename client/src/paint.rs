@@ -1,0 +1,151 @@
+//! Colours and marks, decided once from the environment and the terminal. Must never decide what is said.
+
+use nu_ansi_term::{Color, Style};
+use std::io::IsTerminal;
+
+/// How text may be dressed on one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paint {
+    /// Nothing but text: pipes, `NO_COLOR`, dumb terminals.
+    Plain,
+    /// Colours and marks beyond ASCII.
+    Colour,
+}
+
+/// A part that text plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Thinking, tool output, small print.
+    Quiet,
+    /// What a person typed.
+    Prompt,
+    /// The name of a tool.
+    Tool,
+    /// It worked.
+    Good,
+    /// It failed.
+    Bad,
+    /// A question that waits for an answer.
+    Ask,
+}
+
+/// A mark in front of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// A tool is called.
+    Call,
+    /// It worked.
+    Good,
+    /// It failed.
+    Bad,
+    /// A question.
+    Ask,
+    /// More was cut off.
+    More,
+}
+
+impl Paint {
+    /// For a stream, by whether it is a terminal and what the environment says of it.
+    pub(crate) fn of(stream: &impl IsTerminal) -> Self {
+        let coloured = stream.is_terminal() && !no_color() && !dumb();
+        if coloured { Self::Colour } else { Self::Plain }
+    }
+
+    /// The text dressed for its part; line breaks stay outside, so that no colour leaks over one.
+    pub(crate) fn dress(self, part: Part, text: &str) -> String {
+        match self {
+            Self::Plain => text.to_string(),
+            Self::Colour => text
+                .split('\n')
+                .map(|line| dress_line(part, line))
+                .collect::<Vec<_>>()
+                .join("\n"),
+        }
+    }
+
+    /// The mark, coloured where colours are shown and ASCII where they are not.
+    pub(crate) fn mark(self, mark: Mark) -> String {
+        let (part, rich, plain) = match mark {
+            Mark::Call => (Part::Tool, "→", "->"),
+            Mark::Good => (Part::Good, "✓", "ok"),
+            Mark::Bad => (Part::Bad, "✗", "failed"),
+            Mark::Ask => (Part::Ask, "?", "?"),
+            Mark::More => (Part::Quiet, "…", "..."),
+        };
+        match self {
+            Self::Plain => plain.to_string(),
+            Self::Colour => self.dress(part, rich),
+        }
+    }
+}
+
+/// Whether the person wants no colours (<https://no-color.org>).
+pub(crate) fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+/// Whether the terminal understands nothing but text.
+pub(crate) fn dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
+}
+
+fn dress_line(part: Part, line: &str) -> String {
+    if line.is_empty() {
+        return String::new();
+    }
+    let style = match part {
+        Part::Quiet => Style::new().dimmed(),
+        Part::Prompt => Style::new().bold(),
+        Part::Tool => Style::new().fg(Color::Cyan),
+        Part::Good => Style::new().fg(Color::Green),
+        Part::Bad => Style::new().fg(Color::Red),
+        Part::Ask => Style::new().fg(Color::Yellow).bold(),
+    };
+    style.paint(line).to_string()
+}
+
+/// Text from a model or a tool without what would steer the terminal: only line breaks and tabs stay.
+pub(crate) fn tame(text: &str) -> String {
+    let harmless = |c: &char| matches!(c, '\n' | '\t') || !c.is_control();
+    text.chars().filter(harmless).collect()
+}
+
+/// Text that must be read exactly, such as a command to approve: what cannot be seen is spelled out.
+pub(crate) fn spell_out(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || is_invisible(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Characters that reorder or hide their neighbours.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_never_span_a_line_break() {
+        let dressed = Paint::Colour.dress(Part::Bad, "a\n\nb");
+        assert_eq!(dressed, "\u{1b}[31ma\u{1b}[0m\n\n\u{1b}[31mb\u{1b}[0m");
+        assert_eq!(Paint::Plain.dress(Part::Bad, "a\nb"), "a\nb");
+    }
+
+    #[test]
+    fn a_model_cannot_steer_the_terminal() {
+        assert_eq!(tame("a\u{1b}[2Jb\r\u{7}\n\tc\u{9b}d"), "a[2Jb\n\tcd");
+    }
+
+    #[test]
+    fn an_approval_shows_what_cannot_be_seen() {
+        assert_eq!(spell_out("rm\u{202e}x\u{1b}[8m"), "rm\\u{202e}x\\u{1b}[8m");
+    }
+}

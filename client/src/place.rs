@@ -1,0 +1,145 @@
+//! Where things are on this machine: the socket, the daemon's record, logs, the history of typed lines.
+//! Must never create anything.
+
+use crate::error::{Exit, Failure};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// The environment variable that names the socket.
+pub(crate) const SOCKET: &str = "DWELL_SOCKET";
+
+/// The directories and the socket of one daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// A socket that was named outright, and is not to be looked for.
+    pub given: Option<PathBuf>,
+    /// Where the socket belongs by default.
+    pub socket: PathBuf,
+    /// The state directory: the daemon's record, its log, the history.
+    pub state: PathBuf,
+}
+
+/// What the live daemon writes into the state directory, so that clients with another runtime directory find it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Its process.
+    pub pid: u32,
+    /// Its socket.
+    pub socket: PathBuf,
+}
+
+impl Place {
+    /// By the command line, the environment, and the platform's directories.
+    pub(crate) fn find(given: Option<PathBuf>) -> Result<Self, Failure> {
+        let from_env = || std::env::var_os(SOCKET).filter(|path| !path.is_empty());
+        let given = given.or_else(|| from_env().map(PathBuf::from));
+        let directories = directories::ProjectDirs::from("", "", "dwell").ok_or_else(|| {
+            Failure::new("no home directory: neither HOME nor the user database names one")
+                .hint("set HOME, or name the socket with --socket")
+                .exit(Exit::Unreachable)
+        })?;
+        let state = directories
+            .state_dir()
+            .unwrap_or_else(|| directories.data_local_dir())
+            .to_path_buf();
+        let runtime = directories.runtime_dir().unwrap_or(&state);
+        Ok(Self {
+            socket: given.clone().unwrap_or_else(|| runtime.join("dwell.sock")),
+            given,
+            state,
+        })
+    }
+
+    /// The daemon's record, if a daemon left one.
+    pub(crate) fn record(&self) -> Option<Record> {
+        let text = std::fs::read(self.state.join("dwelld.json")).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// The sockets to try, in order: the one that was named, or the usual one and the one that the record names.
+    pub(crate) fn candidates(&self) -> Vec<PathBuf> {
+        let mut all = vec![self.socket.clone()];
+        if self.given.is_none()
+            && let Some(record) = self.record()
+            && record.socket != self.socket
+        {
+            all.push(record.socket);
+        }
+        all
+    }
+
+    /// What the daemon says when a client has started it.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.state.join("log").join("dwelld.log")
+    }
+
+    /// Held by the one client that starts the daemon.
+    pub(crate) fn start_lock(&self) -> PathBuf {
+        self.state.join("start.lock")
+    }
+
+    /// Lines typed into the REPL.
+    pub(crate) fn history(&self) -> PathBuf {
+        self.state.join("history")
+    }
+}
+
+/// The current directory as sessions name it.
+pub(crate) fn here() -> Result<String, Failure> {
+    let cwd = std::env::current_dir()
+        .map_err(|error| Failure::new(format!("cannot tell the current directory: {error}")))?;
+    text_of(&cwd)
+}
+
+/// A directory from the command line, absolute.
+pub(crate) fn directory(path: &Path) -> Result<String, Failure> {
+    let whole = std::fs::canonicalize(path)
+        .map_err(|error| Failure::new(format!("cannot open {}: {error}", path.display())))?;
+    if !whole.is_dir() {
+        return Err(Failure::new(format!(
+            "{} is not a directory",
+            path.display()
+        )));
+    }
+    text_of(&whole)
+}
+
+fn text_of(path: &Path) -> Result<String, Failure> {
+    path.to_str().map(String::from).ok_or_else(|| {
+        Failure::new(format!(
+            "the path {} is not UTF-8, so it cannot be sent",
+            path.display()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_socket_is_the_only_one_tried() {
+        let place = Place {
+            given: Some("/x/a.sock".into()),
+            socket: "/x/a.sock".into(),
+            state: "/nowhere".into(),
+        };
+        assert_eq!(place.candidates(), [PathBuf::from("/x/a.sock")]);
+    }
+
+    #[test]
+    fn a_record_of_another_runtime_directory_is_tried_second() {
+        let dir = std::env::temp_dir().join(format!("dwell-place-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let record = r#"{"pid": 1, "socket": "/elsewhere/dwell.sock", "later": true}"#;
+        std::fs::write(dir.join("dwelld.json"), record).unwrap();
+        let place = Place {
+            given: None,
+            socket: "/usual/dwell.sock".into(),
+            state: dir.clone(),
+        };
+        let expected = ["/usual/dwell.sock", "/elsewhere/dwell.sock"].map(PathBuf::from);
+        assert_eq!(place.candidates(), expected);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -1,0 +1,333 @@
+//! Events in, text out: how a session looks on a terminal or in a pipe. Pure; must never write, wait or ask.
+
+mod call;
+
+use crate::approval::{KEYS, Question};
+use crate::paint::{Paint, Part, tame};
+use call::Calls;
+use protocol::approval::{Answer, Scope};
+use protocol::event::{Event, EventKind, Level, TurnStatus};
+
+/// Where a piece of text goes when reply and progress are apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// The model's reply.
+    Reply,
+    /// Everything around it.
+    Progress,
+}
+
+/// A piece of text; it need not end a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    /// Where it goes.
+    pub channel: Channel,
+    /// As it is to be written.
+    pub text: String,
+}
+
+/// Whether the prompts of turns are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prompts {
+    /// Each turn begins with what was asked.
+    Shown,
+    /// The person sees them already.
+    Hidden,
+}
+
+/// What kind of text stands at the end of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tail {
+    /// A finished line.
+    Line,
+    /// A reply that may go on.
+    Reply,
+    /// A thought that may go on.
+    Thought,
+}
+
+/// The look of a session, fed one event after the other.
+#[derive(Debug)]
+pub(crate) struct Renderer {
+    paint: Paint,
+    prompts: Prompts,
+    tail: Tail,
+    /// Whether the text at the tail ended with a line break of its own.
+    at_line_start: bool,
+    /// Whether the running turn has shown any reply.
+    replied: bool,
+    calls: Calls,
+}
+
+impl Renderer {
+    /// A renderer at the start of a line.
+    pub(crate) fn new(paint: Paint, prompts: Prompts) -> Self {
+        Self {
+            paint,
+            prompts,
+            tail: Tail::Line,
+            at_line_start: true,
+            replied: false,
+            calls: Calls::default(),
+        }
+    }
+
+    /// Shows the prompts of further turns, or not.
+    pub(crate) fn set_prompts(&mut self, prompts: Prompts) {
+        self.prompts = prompts;
+    }
+
+    /// What to write for an event.
+    pub(crate) fn event(&mut self, event: &Event) -> Vec<Chunk> {
+        let mut out = Vec::new();
+        match &event.kind {
+            EventKind::Saying { text, .. } => self.flow(Tail::Reply, text, &mut out),
+            EventKind::Said { text, .. } => {
+                self.flow(Tail::Reply, text, &mut out);
+                self.end_line(&mut out);
+            }
+            EventKind::Thinking { text, .. } => self.flow(Tail::Thought, text, &mut out),
+            EventKind::ToolOutput { call, text, .. } => self.calls.output(call, text),
+            other => {
+                let line = self.line(other);
+                if line.is_some() || matches!(other, EventKind::TurnEnded { .. }) {
+                    self.end_line(&mut out);
+                }
+                if let Some(line) = line {
+                    out.push(Chunk {
+                        channel: Channel::Progress,
+                        text: line + "\n",
+                    });
+                }
+            }
+        }
+        out
+    }
+
+    /// What runs just now, for a line that changes: the call and the last line it printed.
+    pub(crate) fn activity(&self) -> Option<String> {
+        self.calls.activity()
+    }
+
+    /// Ends an unfinished line, such as before somebody else writes.
+    pub(crate) fn finish(&mut self) -> Vec<Chunk> {
+        let mut out = Vec::new();
+        self.end_line(&mut out);
+        out
+    }
+
+    fn flow(&mut self, tail: Tail, text: &str, out: &mut Vec<Chunk>) {
+        if text.is_empty() {
+            return;
+        }
+        if self.tail != tail {
+            self.end_line(out);
+        }
+        let text = tame(text);
+        self.at_line_start = text.ends_with('\n');
+        self.tail = tail;
+        let (channel, text) = match tail {
+            Tail::Thought => (Channel::Progress, self.paint.dress(Part::Quiet, &text)),
+            Tail::Reply | Tail::Line => (Channel::Reply, text),
+        };
+        self.replied |= tail == Tail::Reply;
+        out.push(Chunk { channel, text });
+    }
+
+    fn end_line(&mut self, out: &mut Vec<Chunk>) {
+        let channel = match self.tail {
+            Tail::Line => return,
+            Tail::Reply => Channel::Reply,
+            Tail::Thought => Channel::Progress,
+        };
+        if !self.at_line_start {
+            out.push(Chunk {
+                channel,
+                text: "\n".into(),
+            });
+        }
+        self.tail = Tail::Line;
+        self.at_line_start = true;
+    }
+
+    /// The line, or lines, of an event that is no flowing text.
+    fn line(&mut self, kind: &EventKind) -> Option<String> {
+        let paint = self.paint;
+        let quiet = |text: String| Some(paint.dress(Part::Quiet, &text));
+        match kind {
+            EventKind::TurnStarted { text, client, .. } => {
+                self.replied = false;
+                match self.prompts {
+                    Prompts::Shown => Some(prompt_line(paint, text, client.as_deref())),
+                    Prompts::Hidden => None,
+                }
+            }
+            EventKind::Doing {
+                call,
+                name,
+                arguments,
+                parent,
+                ..
+            } => Some(
+                self.calls
+                    .begin(paint, call, name, arguments, parent.as_ref()),
+            ),
+            EventKind::Done { call, result, ms } => Some(self.calls.end(paint, call, result, *ms)),
+            EventKind::ApprovalAsked {
+                approval,
+                tool,
+                arguments,
+                why,
+                ..
+            } => {
+                let question = Question {
+                    approval: approval.clone(),
+                    tool: tool.clone(),
+                    arguments: arguments.clone(),
+                    why: why.clone(),
+                };
+                Some(format!("{}\n  {KEYS}", question.text(paint)))
+            }
+            EventKind::ApprovalAnswered {
+                answer,
+                scope,
+                by,
+                reason,
+                ..
+            } => quiet(answered(*answer, *scope, by, reason.as_deref())),
+            EventKind::ApprovalWithdrawn { why, .. } => {
+                quiet(format!("  question withdrawn: {}", tame(why)))
+            }
+            EventKind::Notice { level, text } => Some(notice(paint, *level, text)),
+            EventKind::Retrying {
+                attempt,
+                after_ms,
+                why,
+            } => quiet(format!(
+                "retrying in {} (attempt {attempt}): {}",
+                duration(*after_ms),
+                tame(why)
+            )),
+            EventKind::Unsaid { .. } => quiet("(the draft above is withdrawn)".into()),
+            EventKind::ProviderSwitched { name, model } => quiet(match model {
+                Some(model) => format!("provider: {name} ({model})"),
+                None => format!("provider: {name}"),
+            }),
+            EventKind::Renamed { title } => quiet(format!("title: {}", tame(title))),
+            EventKind::Compacted { .. } => {
+                quiet("(from here on the model sees a summary of what came before)".into())
+            }
+            EventKind::Cleared => quiet("(the model sees nothing of what came before)".into()),
+            EventKind::Replaced { .. } => {
+                quiet("(the model sees another conversation from here on)".into())
+            }
+            EventKind::CommandOutput { text } => Some(tame(text).trim_end_matches('\n').into()),
+            EventKind::Queued { queued, text, .. } => {
+                quiet(format!("queued {queued}: {}", first_line(text)))
+            }
+            EventKind::Steered { text } => Some(format!(
+                "{} {}",
+                paint.dress(Part::Quiet, "steered:"),
+                tame(text)
+            )),
+            EventKind::Granted { tool, pattern } => {
+                quiet(format!("  allowed in this session: {tool} {pattern}"))
+            }
+            EventKind::TurnEnded { status, reply } => {
+                self.calls.clear();
+                ended(paint, *status, reply, self.replied)
+            }
+            EventKind::Saying { .. }
+            | EventKind::Said { .. }
+            | EventKind::Thinking { .. }
+            | EventKind::ToolOutput { .. }
+            | EventKind::RoundStarted { .. }
+            | EventKind::CallStarted { .. }
+            | EventKind::Signed { .. }
+            | EventKind::Usage { .. }
+            | EventKind::Dequeued { .. }
+            | EventKind::Unknown => None,
+        }
+    }
+}
+
+/// A prompt as it stands in the scrollback.
+fn prompt_line(paint: Paint, text: &str, client: Option<&str>) -> String {
+    let text = tame(text);
+    let shown = text.trim_end().replace('\n', "\n  ");
+    let line = paint.dress(Part::Prompt, &format!("> {shown}"));
+    match client {
+        Some(client) if !client.is_empty() => {
+            let by = paint.dress(Part::Quiet, &format!("({})", tame(client)));
+            format!("{line}  {by}")
+        }
+        _ => line,
+    }
+}
+
+fn answered(answer: Answer, scope: Scope, by: &str, reason: Option<&str>) -> String {
+    let by = tame(by);
+    match (answer, scope) {
+        (Answer::Allow, Scope::Call) => format!("  allowed by {by}"),
+        (Answer::Allow, Scope::Program) => format!("  allowed for this program by {by}"),
+        (Answer::Allow, Scope::Session) => format!("  allowed for this session by {by}"),
+        (Answer::Allow, Scope::Always) => format!("  allowed for good by {by}"),
+        (Answer::Deny, _) => match reason {
+            Some(reason) => format!("  denied by {by}: {}", tame(reason)),
+            None => format!("  denied by {by}"),
+        },
+    }
+}
+
+fn notice(paint: Paint, level: Level, text: &str) -> String {
+    let text = tame(text);
+    match level {
+        Level::Info => paint.dress(Part::Quiet, &text),
+        Level::Warning => paint.dress(Part::Ask, &format!("warning: {text}")),
+        Level::Error => paint.dress(Part::Bad, &format!("error: {text}")),
+    }
+}
+
+/// How a turn ended, where its reply did not say it already.
+fn ended(paint: Paint, status: TurnStatus, reply: &str, replied: bool) -> Option<String> {
+    let reply = tame(reply);
+    let reply = reply.trim_end();
+    match status {
+        TurnStatus::Completed if replied || reply.is_empty() => None,
+        TurnStatus::Completed => Some(reply.into()),
+        TurnStatus::Cancelled => Some(paint.dress(Part::Bad, "cancelled")),
+        TurnStatus::Failed | TurnStatus::MaxRounds | TurnStatus::Refused if !reply.is_empty() => {
+            Some(paint.dress(Part::Bad, reply))
+        }
+        other if reply.is_empty() => Some(paint.dress(Part::Bad, other.as_str())),
+        other => Some(paint.dress(Part::Bad, &format!("{}: {reply}", other.as_str()))),
+    }
+}
+
+/// A time for people.
+pub(crate) fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        60_000.. => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}
+
+/// The first line of a text, cut to what a list can show.
+pub(crate) fn first_line(text: &str) -> String {
+    let text = tame(text);
+    let line = text.trim().lines().next().unwrap_or("").replace('\t', " ");
+    cut(&line, 100)
+}
+
+/// At most `most` characters, the last one showing that something is missing.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_string();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    kept + "…"
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! The protocol's framing as jsonrpsee's transport over a Unix socket. Must never interpret a message.
+
+use jsonrpsee::core::client::{ReceivedMessage, TransportReceiverT, TransportSenderT};
+use protocol::framing::{DEFAULT_LIMIT, Decoder, FrameError, Style, encode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+/// One read; a burst of small events comes in few of them.
+const CHUNK: usize = 64 << 10;
+
+/// What the daemon may send in one frame. A folded message may be larger than what it takes.
+const LIMIT: usize = 4 * DEFAULT_LIMIT;
+
+/// Why a transport ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TransportError {
+    /// The socket failed.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The daemon sent what is no frame.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// The daemon closed the connection.
+    #[error("the daemon closed the connection")]
+    Closed,
+}
+
+/// Both halves of a connection.
+pub(crate) fn split(stream: UnixStream) -> (Sender, Receiver) {
+    let (reader, writer) = stream.into_split();
+    let receiver = Receiver {
+        reader,
+        decoder: Decoder::with_style(LIMIT, Style::Lines),
+        chunk: vec![0; CHUNK],
+    };
+    (Sender { writer }, receiver)
+}
+
+/// Writes one message a line.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    writer: OwnedWriteHalf,
+}
+
+impl TransportSenderT for Sender {
+    type Error = TransportError;
+
+    async fn send(&mut self, message: String) -> Result<(), Self::Error> {
+        let mut frame = Vec::with_capacity(message.len() + 1);
+        encode(Style::Lines, message.as_bytes(), &mut frame);
+        Ok(self.writer.write_all(&frame).await?)
+    }
+}
+
+/// Reads one message a line.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    reader: OwnedReadHalf,
+    decoder: Decoder,
+    chunk: Vec<u8>,
+}
+
+impl TransportReceiverT for Receiver {
+    type Error = TransportError;
+
+    async fn receive(&mut self) -> Result<ReceivedMessage, Self::Error> {
+        // A burst is decoded from memory without ever waiting; the budget lets those who print it have their turn
+        // before the subscription's buffer is full.
+        tokio::task::coop::consume_budget().await;
+        loop {
+            if let Some(frame) = self.decoder.next_frame()? {
+                return Ok(ReceivedMessage::Bytes(frame));
+            }
+            let read = self.reader.read(&mut self.chunk).await?;
+            if read == 0 {
+                return Err(TransportError::Closed);
+            }
+            self.decoder.push(&self.chunk[..read]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(test);
+    }
+
+    fn bytes_of(message: ReceivedMessage) -> Vec<u8> {
+        match message {
+            ReceivedMessage::Bytes(bytes) => bytes,
+            other => panic!("expected bytes, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn messages_arrive_whole_however_they_were_split() {
+        run(async {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let (_sender, mut receiver) = split(ours);
+            let writing = async {
+                for piece in ["{\"a\":", "\"ü\"}\n{}", "\n"] {
+                    theirs.write_all(piece.as_bytes()).await.unwrap();
+                    tokio::task::yield_now().await;
+                }
+            };
+            let reading = async {
+                let first = receiver.receive().await.unwrap();
+                (first, receiver.receive().await.unwrap())
+            };
+            let ((), (first, second)) = tokio::join!(writing, reading);
+            assert_eq!(bytes_of(first), "{\"a\":\"ü\"}".as_bytes());
+            assert_eq!(bytes_of(second), b"{}");
+        });
+    }
+
+    #[test]
+    fn a_closed_connection_is_an_error_and_not_silence() {
+        run(async {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let (_sender, mut receiver) = split(ours);
+            drop(theirs);
+            let error = receiver.receive().await.unwrap_err();
+            assert!(matches!(error, TransportError::Closed), "{error}");
+        });
+    }
+}

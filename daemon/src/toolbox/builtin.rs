@@ -3,18 +3,36 @@
 
 mod arguments;
 mod capture;
+mod edit;
 mod environment;
 mod execute;
 mod file;
+mod git;
+mod glob;
+mod grep;
+mod list;
 mod read;
 #[cfg(test)]
 mod testing;
+mod todo;
+mod walk;
+mod write;
 
 use super::Toolbox;
 use super::tool::Tool;
 
 /// In the order in which models see them.
-const TOOLS: &[fn() -> Tool] = &[execute::tool, read::tool];
+const TOOLS: &[fn() -> Tool] = &[
+    execute::tool,
+    read::tool,
+    write::tool,
+    edit::tool,
+    list::tool,
+    glob::tool,
+    grep::tool,
+    git::tool,
+    todo::tool,
+];
 
 /// Adds them all.
 pub fn register(toolbox: &mut Toolbox) {

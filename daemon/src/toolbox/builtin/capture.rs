@@ -202,6 +202,11 @@ fn create(folder: &Path, name: &str) -> io::Result<(File, PathBuf)> {
     Ok((file, path))
 }
 
+/// The folder of what calls leave, for its user alone.
+pub(super) fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
 /// Removes what is too old. Best effort: the files are only a convenience.
 fn sweep(folder: &Path) {
     let is_old = |file: &fs::DirEntry| {

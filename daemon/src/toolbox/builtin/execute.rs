@@ -44,9 +44,15 @@ async fn execute(call: Call, arguments: Arguments) -> Outcome {
         stdin: None,
         timeout: Some(timeout),
     };
-    let mut capture = Capture::new(&call);
+    Ok(run(&call, spawn).await)
+}
+
+/// Runs a program; its output is streamed, and its end is the result.
+pub(super) async fn run(call: &Call, spawn: Spawn) -> Map<String, Value> {
+    let timeout = spawn.timeout.unwrap_or(Duration::MAX);
+    let mut capture = Capture::new(call);
     let exit = run_into(spawn, &call.cancel, &mut capture).await;
-    Ok(result(exit, capture.finish().await, timeout))
+    result(exit, capture.finish().await, timeout)
 }
 
 /// Bash, which models write for, where there is one.

@@ -3,6 +3,7 @@
 pub mod command;
 pub mod process;
 pub mod provider;
+pub mod rpc;
 pub mod session;
 pub mod shutdown;
 pub mod store;

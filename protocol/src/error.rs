@@ -92,6 +92,12 @@ impl RpcError {
         }
     }
 
+    /// Parameters that a method cannot read, in every method's same words.
+    pub fn invalid_params(method: &str, detail: &str) -> Self {
+        let message = format!("parameters of {method} do not fit: {detail}");
+        Self::new(ErrorKind::InvalidParams, message).with("method", method)
+    }
+
     /// The same error with one more member in `data`.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {

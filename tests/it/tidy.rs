@@ -29,6 +29,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "provider",
             "store::ListQuery",
             "store::StoreError",
+            "transport::Connections",
+            "transport::Context",
         ],
     ),
     (

@@ -259,7 +259,7 @@ fn finish(name: &'static str, id: &WireId, response: MethodResponse) -> Box<RawV
     if response.as_error_code() == Some(ErrorKind::InvalidParams.code())
         && let Some(detail) = params_detail(response.as_ref())
     {
-        return error_response(id, invalid_params(name, &detail));
+        return error_response(id, RpcError::invalid_params(name, &detail));
     }
     if id.plain().is_some() {
         return response.into_json();
@@ -267,15 +267,6 @@ fn finish(name: &'static str, id: &WireId, response: MethodResponse) -> Box<RawV
     let text = response.as_ref();
     let text = text.replacen("\"id\":null", &format!("\"id\":{}", id.as_json()), 1);
     RawValue::from_string(text).unwrap_or_else(|_| response.into_json())
-}
-
-/// The error for parameters that a method cannot read.
-pub fn invalid_params(method: &str, detail: &str) -> RpcError {
-    RpcError::new(
-        ErrorKind::InvalidParams,
-        format!("parameters of {method} do not fit: {detail}"),
-    )
-    .with("method", method)
 }
 
 /// jsonrpsee's own parameter errors have a text as `data`; ours have an object.

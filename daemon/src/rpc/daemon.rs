@@ -1,0 +1,183 @@
+//! `initialize` and `daemon/*`: who answers, how it is, its end, and a view over all sessions.
+//! Must never end anything itself: a shutdown is asked for, `daemon.rs` carries it out.
+
+use super::later::{ABSENT, absent};
+use super::{Rpc, caller, detach};
+use jsonrpsee::core::server::{RpcModule, SubscriptionMessage};
+use jsonrpsee::core::{RegisterMethodError, SubscriptionError, SubscriptionResult, async_trait};
+use jsonrpsee::types::ErrorObjectOwned;
+use jsonrpsee::{Extensions, PendingSubscriptionSink};
+use protocol::daemon::handshake::HandshakeRpcServer;
+use protocol::daemon::{ClientInfo, DaemonInfo, DaemonRpcServer, DaemonStatus, InitializeResult};
+use protocol::error::{ErrorKind, RpcError};
+use protocol::session::Empty;
+use protocol::version::{PROTOCOL, RELEASE, compatible};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
+
+/// The methods, with `daemon/unwatch` widened.
+pub(super) fn module(rpc: &Rpc) -> Result<RpcModule<Rpc>, RegisterMethodError> {
+    let mut module = DaemonRpcServer::into_rpc(rpc.clone());
+    detach::widen(&mut module, "daemon/unwatch", rpc.0.attachments.clone())?;
+    Ok(module)
+}
+
+#[async_trait]
+impl HandshakeRpcServer for Rpc {
+    async fn initialize(
+        &self,
+        extensions: &Extensions,
+        protocol: Option<u32>,
+        client: Option<ClientInfo>,
+    ) -> Result<InitializeResult, ErrorObjectOwned> {
+        if let Some(theirs) = protocol.filter(|theirs| !compatible(*theirs)) {
+            return Err(mismatch(theirs, client.as_ref()).into());
+        }
+        if let Some(client) = client {
+            caller(extensions)?.introduce(client);
+        }
+        Ok(InitializeResult {
+            protocol: PROTOCOL,
+            daemon: self.info(),
+            capabilities: json!({"absent": ABSENT}),
+        })
+    }
+}
+
+#[async_trait]
+impl DaemonRpcServer for Rpc {
+    async fn status(&self) -> Result<DaemonStatus, ErrorObjectOwned> {
+        let parts = &self.0.parts;
+        let (loaded, running) = parts.sessions.loaded();
+        let sessions = parts.sessions.stored().await.map_err(super::error::fail)?;
+        Ok(DaemonStatus {
+            daemon: self.info(),
+            protocol: PROTOCOL,
+            socket: parts.about.socket.display().to_string(),
+            store: parts.about.store.display().to_string(),
+            loaded,
+            running,
+            sessions,
+            clients: parts.connections.count(),
+            memory: resident(),
+        })
+    }
+
+    async fn reload(&self) -> Result<Empty, ErrorObjectOwned> {
+        Err(absent("daemon/reload"))
+    }
+
+    async fn shutdown(&self, grace_ms: Option<u64>) -> Result<Empty, ErrorObjectOwned> {
+        let grace = grace_ms.map(Duration::from_millis);
+        self.0.parts.shutdown.begin(grace);
+        Ok(Empty {})
+    }
+
+    async fn watch(&self, pending: PendingSubscriptionSink) -> SubscriptionResult {
+        let mut changes = self.sessions().watch();
+        let sink = pending.accept().await?;
+        loop {
+            let change = tokio::select! {
+                () = sink.closed() => return Ok(()),
+                change = changes.recv() => change,
+            };
+            let change = match change {
+                Ok(change) => change,
+                Err(RecvError::Closed) => return Ok(()),
+                Err(RecvError::Lagged(_)) => return Err(missed()),
+            };
+            let id = sink.subscription_id();
+            let message = SubscriptionMessage::new(sink.method_name(), id, &change)?;
+            if sink.send(message).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Rpc {
+    fn info(&self) -> DaemonInfo {
+        DaemonInfo {
+            name: "dwelld".into(),
+            version: RELEASE.into(),
+            pid: std::process::id(),
+            started_at: self.0.parts.about.started_at,
+        }
+    }
+}
+
+fn mismatch(theirs: u32, client: Option<&ClientInfo>) -> RpcError {
+    let name = client.map_or_else(
+        || "the client".to_owned(),
+        |client| {
+            format!("{} {}", client.name, client.version)
+                .trim_end()
+                .to_owned()
+        },
+    );
+    let remedy = if theirs > PROTOCOL {
+        "stop this daemon with `dwell daemon stop` when its turns have ended; the client then starts its own release"
+    } else {
+        "install the client's release that belongs to this daemon, or stop the daemon with `dwell daemon stop`"
+    };
+    let why = format!(
+        "dwelld {RELEASE} speaks protocol {PROTOCOL}, {name} speaks protocol {theirs}: {remedy}"
+    );
+    RpcError::new(ErrorKind::Version, why)
+        .with("daemon", json!({"version": RELEASE, "protocol": PROTOCOL}))
+        .with(
+            "client",
+            json!({"version": client.map(|client| &client.version), "protocol": theirs}),
+        )
+}
+
+/// The end of a subscription whose client did not keep up: it has to list anew.
+fn missed() -> SubscriptionError {
+    let why = "changes were missed: watch again, then list the sessions";
+    let error = ErrorObjectOwned::from(RpcError::new(ErrorKind::Overloaded, why));
+    match to_raw_value(&error) {
+        Ok(json) => SubscriptionError::from_json(json),
+        Err(_) => SubscriptionError::from(why),
+    }
+}
+
+/// Resident memory in bytes; 0 where the system does not tell.
+fn resident() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|statm| statm.split_whitespace().nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mismatch_names_both_sides_and_what_to_do() {
+        let client = ClientInfo {
+            name: "dwell".into(),
+            version: "9.1.0".into(),
+        };
+        let error = mismatch(7, Some(&client));
+        assert_eq!(error.kind.code(), -32013);
+        for part in [
+            "dwell 9.1.0",
+            "protocol 7",
+            "protocol 1",
+            RELEASE,
+            "dwell daemon stop",
+        ] {
+            assert!(error.message.contains(part), "{}", error.message);
+        }
+        assert_eq!(error.data["client"]["protocol"], 7);
+        assert_eq!(error.data["daemon"]["protocol"], PROTOCOL);
+    }
+
+    #[test]
+    fn resident_memory_is_told() {
+        assert!(resident() > 100_000);
+    }
+}

@@ -1,0 +1,54 @@
+//! Methods and parameters of the protocol that this build does not have: a clear answer instead of silence.
+//! Must never claim a method that another file implements.
+
+use jsonrpsee::core::RegisterMethodError;
+use jsonrpsee::core::server::RpcModule;
+use jsonrpsee::types::ErrorObjectOwned;
+use protocol::error::{ErrorKind, RpcError};
+use protocol::version::RELEASE;
+use serde_json::Value;
+
+/// Methods that a client may call and this build answers with -32601, for `initialize`'s capabilities.
+pub(super) const ABSENT: &[&str] = &[
+    "agent/list",
+    "daemon/reload",
+    "model/list",
+    "model/pull",
+    "model/remove",
+    "rpc.discover",
+    "tool/answer",
+    "tool/provide",
+];
+
+/// The one method that belongs to no trait.
+pub(super) fn module() -> Result<RpcModule<()>, RegisterMethodError> {
+    let mut module = RpcModule::new(());
+    module.register_method("rpc.discover", |_, (), _| {
+        Err::<(), _>(absent("rpc.discover"))
+    })?;
+    Ok(module)
+}
+
+/// The answer of a method that this build does not have.
+pub(super) fn absent(method: &str) -> ErrorObjectOwned {
+    let why = format!("{method} is not in this build (dwelld {RELEASE})");
+    RpcError::new(ErrorKind::MethodNotFound, why)
+        .with("method", method)
+        .into()
+}
+
+/// Refuses a toolbox expression; null is none.
+pub(super) fn no_toolbox(method: &str, toolbox: Option<&Value>) -> Result<(), ErrorObjectOwned> {
+    match toolbox {
+        None | Some(Value::Null) => Ok(()),
+        Some(_) => Err(absent(&format!("the parameter toolbox of {method}"))),
+    }
+}
+
+/// Refuses an agent's name.
+pub(super) fn no_agent(method: &str, agent: Option<&str>) -> Result<(), ErrorObjectOwned> {
+    match agent {
+        None => Ok(()),
+        Some(_) => Err(absent(&format!("the parameter agent of {method}"))),
+    }
+}

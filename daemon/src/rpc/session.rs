@@ -1,0 +1,200 @@
+//! `session/*` and `queue/*`. Must never know how a session is kept.
+
+use super::error::fail;
+use super::later::{no_agent, no_toolbox};
+use super::{Rpc, attach, detach};
+use crate::session::NewSession;
+use crate::store::ListQuery;
+use jsonrpsee::core::RegisterMethodError;
+use jsonrpsee::core::server::RpcModule;
+use jsonrpsee::core::{SubscriptionResult, async_trait};
+use jsonrpsee::types::ErrorObjectOwned;
+use jsonrpsee::{Extensions, PendingSubscriptionSink};
+use protocol::error::{ErrorKind, RpcError};
+use protocol::id::{QueuedId, SessionId};
+use protocol::session::{
+    Empty, Export, ExportFormat, History, QueueRpcServer, Queued, Recorded, Role, SearchHit,
+    Session, SessionList, SessionRpcServer,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// One page of a list unless the client says otherwise, and the most it may say.
+const PAGE: u32 = 100;
+const PAGE_LIMIT: u32 = 1000;
+
+/// The methods, with `session/attach` checked and `session/detach` widened.
+pub(super) fn module(rpc: &Rpc) -> Result<RpcModule<Rpc>, RegisterMethodError> {
+    let mut module = SessionRpcServer::into_rpc(rpc.clone());
+    attach::check_params(&mut module)?;
+    detach::widen(&mut module, "session/detach", rpc.0.attachments.clone())?;
+    Ok(module)
+}
+
+#[async_trait]
+impl SessionRpcServer for Rpc {
+    async fn create(
+        &self,
+        cwd: String,
+        env: Option<BTreeMap<String, String>>,
+        title: Option<String>,
+        provider: Option<String>,
+        model: Option<String>,
+        toolbox: Option<Value>,
+        agent: Option<String>,
+        vars: Option<BTreeMap<String, String>>,
+    ) -> Result<Session, ErrorObjectOwned> {
+        no_toolbox("session/create", toolbox.as_ref())?;
+        no_agent("session/create", agent.as_deref())?;
+        check_cwd(&cwd)?;
+        let new = NewSession {
+            cwd,
+            env,
+            title,
+            provider,
+            model,
+            toolbox: None,
+            agent,
+            vars,
+        };
+        self.sessions().create(new).await.map_err(fail)
+    }
+
+    async fn list(
+        &self,
+        cwd: Option<String>,
+        query: Option<String>,
+        archived: Option<bool>,
+        limit: Option<u32>,
+        cursor: Option<String>,
+    ) -> Result<SessionList, ErrorObjectOwned> {
+        let query = ListQuery {
+            cwd,
+            query,
+            archived: archived.unwrap_or(false),
+            limit: limit.unwrap_or(PAGE).clamp(1, PAGE_LIMIT),
+            cursor,
+        };
+        self.sessions().list(query).await.map_err(fail)
+    }
+
+    async fn get(&self, session: SessionId) -> Result<Session, ErrorObjectOwned> {
+        self.sessions().get(&session).await.map_err(fail)
+    }
+
+    async fn rename(
+        &self,
+        session: SessionId,
+        title: String,
+    ) -> Result<Recorded, ErrorObjectOwned> {
+        recorded(self.sessions().rename(&session, title).await)
+    }
+
+    async fn archive(
+        &self,
+        session: SessionId,
+        archived: Option<bool>,
+    ) -> Result<Empty, ErrorObjectOwned> {
+        let archived = archived.unwrap_or(true);
+        let done = self.sessions().archive(&session, archived).await;
+        done.map(|()| Empty {}).map_err(fail)
+    }
+
+    async fn delete(&self, session: SessionId) -> Result<Empty, ErrorObjectOwned> {
+        let done = self.sessions().delete(&session).await;
+        done.map(|()| Empty {}).map_err(fail)
+    }
+
+    async fn fork(&self, session: SessionId, at: Option<u64>) -> Result<Session, ErrorObjectOwned> {
+        self.sessions().fork(&session, at).await.map_err(fail)
+    }
+
+    async fn history(
+        &self,
+        session: SessionId,
+        after: Option<u64>,
+        before: Option<u64>,
+        limit: Option<u32>,
+    ) -> Result<History, ErrorObjectOwned> {
+        self.sessions()
+            .history(&session, after, before, limit)
+            .await
+            .map_err(fail)
+    }
+
+    async fn search(
+        &self,
+        query: String,
+        limit: Option<u32>,
+    ) -> Result<Vec<SearchHit>, ErrorObjectOwned> {
+        self.sessions().search(&query, limit).await.map_err(fail)
+    }
+
+    async fn export(
+        &self,
+        session: SessionId,
+        format: ExportFormat,
+    ) -> Result<Export, ErrorObjectOwned> {
+        self.sessions().export(&session, format).await.map_err(fail)
+    }
+
+    async fn clear(&self, session: SessionId) -> Result<Recorded, ErrorObjectOwned> {
+        recorded(self.sessions().clear(&session).await)
+    }
+
+    async fn replace(
+        &self,
+        session: SessionId,
+        messages: Vec<Value>,
+    ) -> Result<Recorded, ErrorObjectOwned> {
+        recorded(self.sessions().replace(&session, messages).await)
+    }
+
+    async fn say(&self, session: SessionId, text: String) -> Result<Recorded, ErrorObjectOwned> {
+        recorded(self.sessions().say(&session, text).await)
+    }
+
+    async fn attach(
+        &self,
+        pending: PendingSubscriptionSink,
+        extensions: &Extensions,
+        session: SessionId,
+        after: Option<u64>,
+        role: Option<Role>,
+    ) -> SubscriptionResult {
+        let role = role.unwrap_or_default();
+        self.forward(pending, extensions, session, after, role)
+            .await
+    }
+}
+
+#[async_trait]
+impl QueueRpcServer for Rpc {
+    async fn queue_list(&self, session: SessionId) -> Result<Vec<Queued>, ErrorObjectOwned> {
+        self.sessions().queue(&session).await.map_err(fail)
+    }
+
+    async fn queue_remove(
+        &self,
+        session: SessionId,
+        queued: QueuedId,
+    ) -> Result<Recorded, ErrorObjectOwned> {
+        recorded(self.sessions().unqueue(&session, &queued).await)
+    }
+}
+
+pub(super) fn recorded(
+    seq: crate::session::SessionResult<u64>,
+) -> Result<Recorded, ErrorObjectOwned> {
+    seq.map(|seq| Recorded { seq }).map_err(fail)
+}
+
+/// A session works in one directory for good, so what is relative to nobody knows what is refused.
+fn check_cwd(cwd: &str) -> Result<(), ErrorObjectOwned> {
+    if Path::new(cwd).is_absolute() {
+        return Ok(());
+    }
+    let why = format!("cwd must be an absolute path, not {cwd:?}");
+    Err(RpcError::new(ErrorKind::InvalidParams, why).into())
+}

@@ -42,7 +42,7 @@ impl ProviderRpcServer for Rpc {
     }
 
     async fn instances(&self) -> Result<Vec<ProviderInstance>, ErrorObjectOwned> {
-        Ok(self.sessions().instances())
+        Ok(self.sessions().instances().await)
     }
 }
 

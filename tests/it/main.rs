@@ -6,5 +6,17 @@
     reason = "tests stop at the first surprise and spawn what they test"
 )]
 
+mod approval;
+mod attach;
+mod cli;
+mod crash;
 mod harness_works;
+mod lifecycle;
+mod provider;
+mod session;
+mod store;
+mod terminal;
 mod tidy;
+mod tools;
+mod transport;
+mod turn;

@@ -188,6 +188,14 @@ impl TestClient {
         self.lines.drain(..).collect()
     }
 
+    /// `drain`, for no longer than this.
+    pub fn drain_within(&mut self, limit: Duration) -> Vec<Value> {
+        let usual = std::mem::replace(&mut self.limit, limit);
+        let lines = self.drain();
+        self.limit = usual;
+        lines
+    }
+
     /// Whether the daemon has closed this connection, within the deadline.
     pub fn closed(&mut self) -> bool {
         let end = Instant::now() + self.limit;

@@ -2,11 +2,13 @@
 
 use crate::binaries::binaries;
 use crate::client::TestClient;
+use crate::model::FakeModel;
 use crate::sandbox::Sandbox;
 use crate::wait::{SOON, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::ops::{Deref, DerefMut};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -18,6 +20,7 @@ pub struct TestDaemon {
     binary: PathBuf,
     socket: PathBuf,
     child: Option<Child>,
+    umask: Option<u32>,
 }
 
 impl Deref for TestDaemon {
@@ -52,6 +55,33 @@ impl TestDaemon {
         daemon
     }
 
+    /// One whose provider `openai` is a fake model, with a session that talks to it.
+    pub fn with_model(model: &FakeModel) -> (Self, TestClient, String) {
+        let mut sandbox = Sandbox::new();
+        sandbox.set("OPENAI_BASE_URL", model.base_url());
+        sandbox.set("OPENAI_API_KEY", "the-key-of-the-test");
+        let daemon = Self::start_in(sandbox);
+        let mut client = daemon.client();
+        let provider =
+            serde_json::json!({"cwd": daemon.work(), "provider": "openai", "model": "fake"});
+        let session = client.session_with(provider);
+        (daemon, client, session)
+    }
+
+    /// One where every built-in tool runs without asking.
+    pub fn allowing() -> Self {
+        let sandbox = Sandbox::new();
+        let tools = [
+            "execute", "read", "write", "edit", "list", "glob", "grep", "git", "fetch", "todo",
+        ];
+        let rules = tools
+            .map(|tool| (tool.to_owned(), "allow".into()))
+            .into_iter()
+            .collect();
+        sandbox.permissions(&serde_json::Value::Object(rules));
+        Self::start_in(sandbox)
+    }
+
     /// One that does not run yet.
     pub fn stopped(sandbox: Sandbox, binary: &Path) -> Self {
         let socket = sandbox.path("run").join("dwell/dwell.sock");
@@ -60,6 +90,7 @@ impl TestDaemon {
             binary: binary.to_owned(),
             socket,
             child: None,
+            umask: None,
         }
     }
 
@@ -68,6 +99,11 @@ impl TestDaemon {
     pub fn on_socket(mut self, socket: PathBuf) -> Self {
         self.socket = socket;
         self
+    }
+
+    /// Starts with this mask from now on.
+    pub fn set_umask(&mut self, mask: u32) {
+        self.umask = Some(mask);
     }
 
     /// Starts it (again) on the same state and waits until it answers.
@@ -90,6 +126,15 @@ impl TestDaemon {
             .arg("--socket")
             .arg(&self.socket)
             .stdin(Stdio::null());
+        if let Some(mask) = self.umask {
+            // SAFETY: umask is async-signal-safe, and nothing else runs between fork and exec.
+            unsafe {
+                command.pre_exec(move || {
+                    libc::umask(mask);
+                    Ok(())
+                });
+            }
+        }
         self.child = Some(
             command
                 .stdout(stderr.try_clone().unwrap())

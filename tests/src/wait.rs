@@ -40,6 +40,15 @@ pub fn elapse(time: Duration) {
 pub fn skip(test: &str, why: &str) {
     let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
     assert!(!ci, "{test}: would be skipped, but CI has to run it: {why}");
+    say_skipped(test, why);
+}
+
+/// Says that a test cannot run here for want of a privilege: no package would bring it, so it is no failure anywhere.
+pub fn skip_unprivileged(test: &str, why: &str) {
+    say_skipped(test, why);
+}
+
+fn say_skipped(test: &str, why: &str) {
     let line = format!("SKIPPED {test}: {why}\n");
     // Not through print!: the test runner would swallow it.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());

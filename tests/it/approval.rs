@@ -1,0 +1,351 @@
+//! Approvals: they park, survive everything but an answer or a cancel, and the first answer is the only one.
+
+use harness::client::TestClient;
+use harness::daemon::TestDaemon;
+use harness::events::Events;
+use serde_json::{Value, json};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+/// A turn whose tool leaves a line in `ran` each time it runs.
+const MARKS: &str = "do execute {\"command\": \"echo ran >> ran\"}\nsay done";
+
+#[test]
+fn a_call_that_needs_a_yes_parks_and_then_runs_once() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let (session, asked) = asking(&daemon, &mut client);
+    assert_eq!(asked["tool"], "execute");
+    assert_eq!(asked["arguments"], json!({"command": "echo ran >> ran"}));
+    let now = client.call("session/get", json!({"session": session}));
+    assert_eq!(now["state"], "waiting");
+    assert_eq!(now["approvals"][0]["approval"], asked["approval"]);
+    assert_eq!(
+        client.call("session/list", json!({}))["sessions"][0]["state"],
+        "waiting"
+    );
+    let listed = client.call("approval/list", json!({"session": session}));
+    assert_eq!(listed[0]["approval"], asked["approval"]);
+    assert_eq!(daemon.read("ran"), "", "it waits");
+    client.answer(&asked["approval"], "allow").unwrap();
+    let events = client.until_ended();
+    assert_eq!(events.last()["status"], "completed");
+    assert_eq!(events.one("approval_answered")["answer"], "allow");
+    assert_eq!(daemon.read("ran"), "ran\n");
+    assert_eq!(client.call("approval/list", json!({})), json!([]));
+}
+
+#[test]
+fn a_no_with_a_reason_is_what_the_model_reads() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let (_, asked) = asking(&daemon, &mut client);
+    let params =
+        json!({"approval": asked["approval"], "answer": "deny", "reason": "not on a Friday"});
+    client.call("approval/answer", params);
+    let events = client.until_ended();
+    let result = &events.one("done")["result"];
+    assert_eq!(result["ok"], false);
+    let error = result["error"].as_str().unwrap();
+    assert!(
+        error.starts_with("User denied permission: execute"),
+        "{error}"
+    );
+    assert!(error.contains("not on a Friday"), "{error}");
+    assert!(events.of("call_started").is_empty(), "it never began");
+    assert_eq!(events.last()["status"], "completed", "the turn goes on");
+    assert_eq!(daemon.read("ran"), "");
+}
+
+#[test]
+fn reading_inside_the_workspace_needs_no_answer_and_outside_it_does() {
+    let daemon = TestDaemon::start();
+    daemon.write("note.txt", "inside\n");
+    std::fs::write(daemon.path("secret.txt"), "outside\n").unwrap();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let events = client.turn(&session, "do read {\"path\": \"note.txt\"}\nsay done");
+    assert_eq!(events.one("done")["result"]["ok"], true);
+    client.attach(&session, None);
+    client.start(&session, "do read {\"path\": \"../secret.txt\"}\nsay done");
+    let asked = client.until_type("approval_asked");
+    client.answer(&asked.last()["approval"], "deny").unwrap();
+    assert_eq!(client.until_ended().one("done")["result"]["ok"], false);
+}
+
+#[test]
+fn a_denied_tool_is_not_asked_about() {
+    let sandbox = harness::sandbox::Sandbox::new();
+    sandbox.permissions(&json!({"execute": {"rm *": "deny", "*": "allow"}}));
+    let daemon = TestDaemon::start_in(sandbox);
+    daemon.write("keep", "");
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let events = client.turn(
+        &session,
+        "do execute {\"command\": \"echo a && rm keep\"}\nsay done",
+    );
+    assert_eq!(
+        events.one("done")["result"]["error"],
+        "Permission denied: execute",
+        "{:?}",
+        events.0
+    );
+    assert!(daemon.work().join("keep").exists());
+    assert!(events.of("approval_asked").is_empty());
+    let events = client.turn(&session, "do execute {\"command\": \"echo a\"}\nsay done");
+    assert_eq!(events.one("done")["result"]["ok"], true);
+}
+
+#[test]
+fn a_parked_question_survives_crashes_with_its_id_and_the_turn_goes_on() {
+    let mut daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let (session, asked) = asking(&daemon, &mut client);
+    for _ in 0..2 {
+        daemon.kill9();
+        daemon.restart();
+        let mut client = daemon.client();
+        let now = client.call("session/get", json!({"session": session}));
+        assert_eq!(
+            (&now["state"], &now["approvals"][0]["approval"]),
+            (&json!("waiting"), &asked["approval"])
+        );
+    }
+    let mut client = daemon.client();
+    client.attach(&session, Some(asked["seq"].as_u64().unwrap()));
+    client.answer(&asked["approval"], "allow").unwrap();
+    let events = client.until_ended();
+    assert_eq!(events.last()["status"], "completed");
+    assert_eq!(events.said().trim(), "done", "the next round trip follows");
+    assert_eq!(daemon.read("ran"), "ran\n");
+    client.history(&session).assert_consecutive(0);
+    assert_eq!(
+        client.history(&session).of("approval_asked").len(),
+        1,
+        "asked once"
+    );
+}
+
+#[test]
+fn a_parked_question_survives_an_orderly_stop_too() {
+    let mut daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let (session, asked) = asking(&daemon, &mut client);
+    daemon.term();
+    daemon.restart();
+    let mut client = daemon.client();
+    client.attach(&session, Some(asked["seq"].as_u64().unwrap()));
+    client.answer(&asked["approval"], "allow").unwrap();
+    assert_eq!(client.until_ended().last()["status"], "completed");
+    assert_eq!(daemon.read("ran"), "ran\n");
+}
+
+#[test]
+fn of_two_answers_at_once_the_first_counts_and_the_tool_runs_once() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    let rounds = 50;
+    for round in 1..=rounds {
+        client.start(&session, MARKS);
+        let asked = client.until_type("approval_asked").last().clone();
+        let barrier = Arc::new(Barrier::new(2));
+        let racers: Vec<_> = (0..2)
+            .map(|_| {
+                let (mut client, barrier) = (daemon.client(), Arc::clone(&barrier));
+                let approval = asked["approval"].clone();
+                thread::spawn(move || {
+                    barrier.wait();
+                    client.answer(&approval, "allow")
+                })
+            })
+            .collect();
+        let answers: Vec<_> = racers
+            .into_iter()
+            .map(|racer| racer.join().unwrap())
+            .collect();
+        assert_eq!(
+            answers.iter().filter(|answer| answer.is_ok()).count(),
+            1,
+            "{answers:?}"
+        );
+        let late = answers.into_iter().find_map(Result::err).unwrap();
+        assert_eq!(
+            (late.code, &late.data["kind"]),
+            (-32004, &json!("already_answered")),
+            "{late}"
+        );
+        assert_eq!(late.data["answer"], "allow");
+        assert!(late.data["by"].is_string(), "{late}");
+        assert_eq!(client.until_ended().of("approval_answered").len(), 1);
+        assert_eq!(daemon.read("ran"), "ran\n".repeat(round));
+    }
+}
+
+#[test]
+fn cancelling_withdraws_the_question_and_the_tool_never_runs() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let (session, asked) = asking(&daemon, &mut client);
+    client.call("turn/cancel", json!({"session": session}));
+    let events = client.until_ended();
+    assert_eq!(events.last()["status"], "cancelled");
+    assert_eq!(
+        events.one("approval_withdrawn")["approval"],
+        asked["approval"]
+    );
+    assert!(client.answer(&asked["approval"], "allow").is_err());
+    assert_eq!(client.call("approval/list", json!({})), json!([]));
+    assert_eq!(
+        client.turn(&session, "say on").last()["status"],
+        "completed"
+    );
+    assert_eq!(daemon.read("ran"), "");
+}
+
+#[test]
+fn a_client_that_comes_later_sees_the_question_and_answers_it() {
+    let daemon = TestDaemon::start();
+    let mut asker = daemon.client();
+    let (session, asked) = asking(&daemon, &mut asker);
+    drop(asker);
+    let mut later = daemon.client();
+    later.attach(&session, Some(0));
+    let seen = later.until_type("approval_asked");
+    assert_eq!(seen.last(), &asked);
+    later.answer(&asked["approval"], "allow").unwrap();
+    assert_eq!(later.until_ended().last()["status"], "completed");
+}
+
+#[test]
+fn an_answer_for_the_session_reaches_to_its_end_and_no_further() {
+    let mut daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let (session, asked) = asking(&daemon, &mut client);
+    client.call(
+        "approval/answer",
+        json!({"approval": asked["approval"], "answer": "allow", "scope": "session"}),
+    );
+    client.until_ended();
+    daemon.kill9();
+    daemon.restart();
+    let mut client = daemon.client();
+    let again = client.turn(&session, MARKS);
+    assert!(again.of("approval_asked").is_empty(), "{:?}", again.types());
+    assert_eq!(daemon.read("ran"), "ran\nran\n");
+    let (_, asked) = asking(&daemon, &mut client);
+    assert_eq!(asked["type"], "approval_asked", "another session asks");
+}
+
+#[test]
+fn an_answer_for_good_is_written_to_the_workspace() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let (session, asked) = asking(&daemon, &mut client);
+    client.call(
+        "approval/answer",
+        json!({"approval": asked["approval"], "answer": "allow", "scope": "always"}),
+    );
+    client.until_ended();
+    let written: Value = serde_json::from_str(&daemon.read(".agents/permissions.json")).unwrap();
+    assert!(written.to_string().contains("allow"), "{written}");
+    let again = client.turn(&session, MARKS);
+    assert!(again.of("approval_asked").is_empty(), "{:?}", again.types());
+}
+
+#[test]
+fn questions_stay_in_their_session() {
+    let daemon = TestDaemon::start();
+    let (mut one, mut two) = (daemon.client(), daemon.client());
+    let (_, first) = asking(&daemon, &mut one);
+    let (other, _) = asking(&daemon, &mut two);
+    one.answer(&first["approval"], "allow").unwrap();
+    let events = one.until_ended();
+    assert!(
+        events
+            .0
+            .iter()
+            .all(|event| event["session"] == first["session"])
+    );
+    assert_eq!(
+        two.call("approval/list", json!({"session": other}))
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn an_answer_to_nothing_is_not_found() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let fault = client
+        .answer(&json!(format!("{session}.a9")), "allow")
+        .unwrap_err();
+    assert_eq!(fault.code, -32002, "{fault}");
+    let fault = client.answer(&json!("nonsense"), "allow").unwrap_err();
+    assert_eq!(fault.code, -32002, "{fault}");
+}
+
+#[test]
+fn a_tool_run_by_hand_asks_like_a_models_call() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    let id = client.send(
+        "tool/run",
+        json!({"session": session, "name": "bash", "arguments": {"command": "echo by hand"}}),
+    );
+    let asked = client.until_type("approval_asked").last().clone();
+    assert_eq!(
+        asked["tool"], "execute",
+        "an alias is resolved before it is asked about"
+    );
+    client.answer(&asked["approval"], "allow").unwrap();
+    let result = client.response(id).unwrap();
+    assert_eq!(
+        result,
+        json!({"exit_status": 0, "content": "by hand\n", "ok": true})
+    );
+}
+
+#[test]
+fn a_directorys_own_permissions_count_only_once_it_is_trusted() {
+    let daemon = TestDaemon::start();
+    daemon.write(".agents/permissions.json", "{\"execute\": \"allow\"}");
+    let mut client = daemon.client();
+    let (session, asked) = asking(&daemon, &mut client);
+    client.answer(&asked["approval"], "deny").unwrap();
+    client.until_ended();
+    let listed = client.call("trust/list", json!({"cwd": daemon.work()}));
+    assert_eq!(listed[0]["state"], "undecided", "{listed}");
+    client.call("trust/answer", json!({"cwd": daemon.work(), "allow": true}));
+    let trusted = client.turn(&session, MARKS);
+    assert!(
+        trusted.of("approval_asked").is_empty(),
+        "{:?}",
+        trusted.types()
+    );
+    daemon.write(
+        ".agents/permissions.json",
+        "{\"execute\": \"allow\", \"write\": \"allow\"}",
+    );
+    let (_, _) = asking(&daemon, &mut client);
+    let listed = client.call("trust/list", json!({"cwd": daemon.work()}));
+    assert_eq!(listed[0]["state"], "changed", "{listed}");
+}
+
+/// A new session, attached, whose turn waits for a yes; the session and the question.
+#[track_caller]
+fn asking(daemon: &TestDaemon, client: &mut TestClient) -> (String, Value) {
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    client.start(&session, MARKS);
+    let events: Events = client.until_type("approval_asked");
+    (session, events.last().clone())
+}

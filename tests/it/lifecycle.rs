@@ -1,0 +1,344 @@
+//! The daemon's own life: starting, a second one, stale sockets, stopping, systemd.
+
+use harness::binaries::binaries;
+use harness::client::TestClient;
+use harness::daemon::TestDaemon;
+use harness::dwell::{AutoStarted, Dwell};
+use harness::procfs::marked;
+use harness::sandbox::Sandbox;
+use harness::wait::{SOON, until, until_true};
+use rustix::process::Signal;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[test]
+fn of_two_daemons_started_at_once_one_serves_and_the_other_says_who_does() {
+    let mut first = TestDaemon::stopped(Sandbox::new(), &binaries().daemon);
+    first.launch();
+    let mut command = Command::new(&binaries().daemon);
+    first.apply(&mut command);
+    let second = command
+        .arg("--socket")
+        .arg(first.socket())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .stdin(Stdio::null());
+    let mut second = second.spawn().unwrap();
+    let serving = until("one of them to answer", SOON, || {
+        let mut client =
+            TestClient::try_connect(first.socket()).map_err(|error| error.to_string())?;
+        client
+            .try_call("daemon/status", json!({}))
+            .map_err(|error| error.to_string())
+    });
+    let pid = u32::try_from(serving["daemon"]["pid"].as_u64().unwrap()).unwrap();
+    let said;
+    if pid == second.id() {
+        assert!(!first.wait_exit().success());
+        said = first.log();
+        second.kill().unwrap();
+        second.wait().unwrap();
+    } else {
+        assert_eq!(pid, first.pid());
+        let done = second.wait_with_output().unwrap();
+        assert!(!done.status.success());
+        said = String::from_utf8_lossy(&done.stderr).into_owned();
+    }
+    assert!(
+        said.contains("already running") && said.contains(&pid.to_string()),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_dead_daemons_socket_is_replaced() {
+    let mut daemon = TestDaemon::start();
+    daemon.kill9();
+    assert!(daemon.socket().exists(), "kill -9 leaves it behind");
+    daemon.restart();
+    daemon.client().call("daemon/status", json!({}));
+}
+
+#[test]
+fn what_is_no_socket_is_never_removed() {
+    let mut daemon = TestDaemon::stopped(Sandbox::new(), &binaries().daemon);
+    fs::create_dir_all(daemon.socket().parent().unwrap()).unwrap();
+    harness::sandbox::set_mode(daemon.socket().parent().unwrap(), 0o700);
+    fs::write(daemon.socket(), "precious").unwrap();
+    daemon.launch();
+    assert!(!daemon.wait_exit().success());
+    assert_eq!(fs::read_to_string(daemon.socket()).unwrap(), "precious");
+    assert!(daemon.log().contains("no socket"), "{}", daemon.log());
+}
+
+#[test]
+fn a_socket_path_that_is_too_long_is_named_as_such() {
+    let sandbox = Sandbox::new();
+    let long = sandbox.path(&"x".repeat(120));
+    let mut daemon = TestDaemon::stopped(sandbox, &binaries().daemon).on_socket(long);
+    daemon.launch();
+    assert!(!daemon.wait_exit().success());
+    assert!(daemon.log().contains("107"), "{}", daemon.log());
+}
+
+#[test]
+fn a_session_of_another_daemon_on_the_same_state_is_held_and_says_by_whom() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.start(&session, "wait 60000");
+    let mut command = Command::new(&binaries().daemon);
+    daemon.apply(&mut command);
+    let other_socket = daemon.path("run").join("other/dwell.sock");
+    let mut second = command
+        .arg("--socket")
+        .arg(&other_socket)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut other = until("the second daemon", SOON, || {
+        TestClient::try_connect(&other_socket).map_err(|error| error.to_string())
+    });
+    let fault = other.try_call(
+        "turn/start",
+        json!({"session": session, "text": "say mine"}),
+    );
+    let own = other.session(&daemon.work());
+    let played = other.turn(&own, "say my own").said();
+    drop(other);
+    second.kill().unwrap();
+    second.wait().unwrap();
+    let fault = fault.unwrap_err();
+    assert_eq!(
+        (fault.code, &fault.data["kind"]),
+        (-32003, &json!("held")),
+        "{fault}"
+    );
+    assert_eq!(fault.data["pid"], daemon.pid());
+    assert_eq!(played, "my own");
+    client.call("turn/cancel", json!({"session": session}));
+    client.history(&session).assert_consecutive(0);
+}
+
+#[test]
+fn five_clients_at_once_start_one_daemon() {
+    let sandbox = Sandbox::new();
+    let _stop = AutoStarted(&sandbox);
+    let replies: Vec<_> = thread::scope(|scope| {
+        let asks: Vec<_> = (0..5)
+            .map(|number| {
+                let dwell = Dwell::alone(&sandbox);
+                scope.spawn(move || {
+                    dwell
+                        .args(["ask", "-p", "script", &format!("say answer {number}")])
+                        .run()
+                })
+            })
+            .collect();
+        asks.into_iter().map(|ask| ask.join().unwrap()).collect()
+    });
+    for (number, ran) in replies.iter().enumerate() {
+        assert_eq!(
+            (ran.code, ran.stdout.trim()),
+            (Some(0), format!("answer {number}").as_str()),
+            "{}",
+            ran.stderr
+        );
+    }
+    assert_eq!(daemons(&sandbox).len(), 1);
+}
+
+#[test]
+fn five_clients_at_once_after_a_crash_start_one_daemon() {
+    let sandbox = Sandbox::new();
+    let _stop = AutoStarted(&sandbox);
+    Dwell::alone(&sandbox)
+        .args(["ask", "-p", "script", "say hello"])
+        .ok();
+    let before = daemons(&sandbox);
+    for pid in &before {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(*pid).unwrap()).unwrap();
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    }
+    until_true("it to be gone", SOON, || daemons(&sandbox).is_empty());
+    thread::scope(|scope| {
+        for _ in 0..5 {
+            let dwell = Dwell::alone(&sandbox);
+            scope.spawn(move || dwell.args(["ask", "-p", "script", "say again"]).ok());
+        }
+    });
+    let after = daemons(&sandbox);
+    assert_eq!(after.len(), 1);
+    assert!(before.is_disjoint(&after));
+}
+
+/// The daemons of a sandbox that started by themselves. A supervisor of a call is none.
+fn daemons(sandbox: &Sandbox) -> BTreeSet<u32> {
+    let home = format!("HOME={}", sandbox.path("home").display());
+    let named = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "dwelld")
+    };
+    marked(&home).into_iter().filter(named).collect()
+}
+
+#[test]
+fn sigterm_lets_a_turn_finish_and_takes_no_new_one() {
+    let mut daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    client.start(&session, "say begun\nwait 300\nsay finished");
+    client.until_type("saying");
+    daemon.signal(Signal::TERM);
+    let events = client.until_ended();
+    assert_eq!(events.last()["status"], "completed");
+    assert!(daemon.wait_exit().success());
+    assert!(!daemon.socket().exists(), "it takes its socket away");
+}
+
+#[test]
+fn a_second_signal_does_not_wait() {
+    let mut daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    client.start(&session, "say begun\nwait 600000");
+    client.until_type("saying");
+    daemon.signal(Signal::TERM);
+    let refused = until("the daemon to refuse new turns", SOON, || {
+        match client.try_call(
+            "turn/start",
+            json!({"session": session, "text": "say no", "queue": true}),
+        ) {
+            Ok(answer) => Err(answer.to_string()),
+            Err(fault) => Ok(fault),
+        }
+    });
+    assert_eq!(refused.code, -32001, "{refused}");
+    let start = Instant::now();
+    daemon.signal(Signal::TERM);
+    daemon.wait_exit();
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
+    daemon.restart();
+    let log = daemon.client().history(&session);
+    assert!(
+        matches!(
+            log.last()["status"].as_str(),
+            Some("cancelled" | "interrupted")
+        ),
+        "{}",
+        log.last()
+    );
+    assert_eq!(log.said(), "begun");
+}
+
+#[test]
+fn shutdown_answers_before_the_daemon_goes() {
+    let mut daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    assert_eq!(
+        client.call("daemon/shutdown", json!({"grace_ms": 1000})),
+        json!({})
+    );
+    assert!(daemon.wait_exit().success());
+}
+
+#[test]
+fn status_says_what_the_daemon_holds() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.start(&session, "wait 60000");
+    let status = client.call("daemon/status", json!({}));
+    assert_eq!(status["daemon"]["pid"], daemon.pid());
+    assert_eq!(
+        (&status["running"], &status["sessions"], &status["clients"]),
+        (&json!(1), &json!(1), &json!(1)),
+        "{status}"
+    );
+    assert_eq!(status["socket"], daemon.socket().to_str().unwrap());
+    assert!(
+        status["store"]
+            .as_str()
+            .unwrap()
+            .starts_with(daemon.path("data").to_str().unwrap()),
+        "{status}"
+    );
+    assert!(status["memory"].as_u64().unwrap() > 1024 * 1024, "{status}");
+}
+
+#[test]
+fn a_binary_replaced_under_a_running_daemon_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let copy = sandbox.path("dwelld");
+    fs::copy(&binaries().daemon, &copy).unwrap();
+    let mut daemon = TestDaemon::stopped(sandbox, &copy);
+    daemon.restart();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    client.start(&session, "say begun\nwait 100\ndo list {}\nsay finished");
+    fs::remove_file(&copy).unwrap();
+    fs::write(&copy, "another build").unwrap();
+    assert_eq!(client.until_ended().last()["status"], "completed");
+    assert_eq!(client.turn(&session, "say on").said(), "on");
+}
+
+#[test]
+fn systemd_hands_over_the_socket_and_is_told_when_the_daemon_is_ready() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path("run").join("activated.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let notify = UnixDatagram::bind(sandbox.path("run").join("notify.sock")).unwrap();
+    notify.set_read_timeout(Some(SOON)).unwrap();
+    let mut command = Command::new("/bin/sh");
+    sandbox.apply(&mut command);
+    command
+        .arg("-c")
+        .arg("LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\"")
+        .arg(&binaries().daemon);
+    command.env("NOTIFY_SOCKET", sandbox.path("run").join("notify.sock"));
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let fd = listener.as_raw_fd();
+    // SAFETY: dup2 is async-signal-safe, and nothing else runs between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::dup2(fd, 3) == 3 {
+                Ok(())
+            } else {
+                Err(std::io::Error::last_os_error())
+            }
+        });
+    }
+    let mut child = command.spawn().unwrap();
+    let mut bytes = [0; 4096];
+    let mut told = String::new();
+    while !told.contains("READY=1") {
+        let count = notify
+            .recv(&mut bytes)
+            .expect("the daemon says that it is ready");
+        told.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    let status = TestClient::try_connect(&path)
+        .unwrap()
+        .call("daemon/status", json!({}));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(status["daemon"]["pid"], child.id());
+}

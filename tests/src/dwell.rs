@@ -100,6 +100,16 @@ impl Dwell {
         }
     }
 
+    /// Runs it with its output thrown away and gives its exit code: nothing but the process itself is waited for.
+    pub fn run_closely(mut self) -> Option<i32> {
+        let command = self
+            .command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.status().unwrap().code()
+    }
+
     /// Runs it, and fails unless it succeeds; returns standard output.
     #[track_caller]
     pub fn ok(self) -> String {

@@ -9,6 +9,8 @@ pub(super) struct Source {
     /// Relative to the root, with `/`.
     pub(super) name: String,
     pub(super) text: String,
+    /// Its module is declared under `#[cfg(test)]`.
+    test_only: bool,
 }
 
 impl Source {
@@ -16,16 +18,13 @@ impl Source {
         Self {
             name: name.into(),
             text: text.into(),
+            test_only: false,
         }
     }
 
     /// The part that ships: what lies before the first `#[cfg(test)]` of a module; nothing in a file of tests.
     pub(super) fn shipped(&self) -> &str {
-        let is_tests = self.name.starts_with("tests/")
-            || self.name.ends_with("/tests.rs")
-            || self.name.ends_with("_tests.rs")
-            || self.name.contains("/tests/");
-        if is_tests {
+        if self.test_only || self.name.starts_with("tests/") {
             return "";
         }
         let mut from = 0;
@@ -102,8 +101,32 @@ pub(super) fn sources(root: &Path) -> Vec<Source> {
                 .unwrap()
                 .to_owned(),
             text: fs::read_to_string(path).unwrap(),
+            test_only: declared_for_tests(path),
         })
         .collect()
+}
+
+/// Whether the module above declares this file, or a folder it lies in, under `#[cfg(test)]`.
+fn declared_for_tests(path: &Path) -> bool {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_stem()) else {
+        return false;
+    };
+    let parents = [
+        folder.with_extension("rs"),
+        folder.join("lib.rs"),
+        folder.join("main.rs"),
+    ];
+    let line = format!("mod {};", name.to_string_lossy());
+    let declared = parents
+        .iter()
+        .filter_map(|parent| fs::read_to_string(parent).ok())
+        .any(|text| {
+            let lines: Vec<&str> = text.lines().map(str::trim).collect();
+            lines
+                .windows(2)
+                .any(|pair| pair[0] == "#[cfg(test)]" && pair[1].ends_with(&line))
+        });
+    declared || (folder.file_name().is_some_and(|name| name != "src") && declared_for_tests(folder))
 }
 
 /// All files below a folder, but for build output and git's own.

@@ -22,6 +22,17 @@ pub(crate) struct Question {
     pub why: String,
 }
 
+impl From<&protocol::approval::Approval> for Question {
+    fn from(waiting: &protocol::approval::Approval) -> Self {
+        Self {
+            approval: waiting.approval.clone(),
+            tool: waiting.tool.clone(),
+            arguments: waiting.arguments.clone(),
+            why: waiting.why.clone(),
+        }
+    }
+}
+
 /// What a person answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {

@@ -5,38 +5,47 @@ use crate::error::Failure;
 use crate::out;
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
+use std::sync::mpsc as blocking;
 use std::time::Instant;
 use tokio::sync::mpsc;
 
 /// The terminal of this process, for questions.
 #[derive(Debug)]
 pub(crate) struct Tty {
-    /// The lines of a thread that reads for as long as the process lives; one may wait.
-    lines: Option<mpsc::Receiver<Typed>>,
+    reader: Option<Reader>,
 }
 
 /// A line, or the end of the input, and when it was read.
 type Typed = (Instant, Option<String>);
 
+/// A thread that reads one line for each request. Both channels hold one: there is one question at a time.
+#[derive(Debug)]
+struct Reader {
+    wanted: blocking::SyncSender<()>,
+    lines: mpsc::Receiver<Typed>,
+    /// Whether a request is still open, because its question went away before a line came.
+    reading: bool,
+}
+
 impl Tty {
     /// The terminal, if questions can be seen and answered: stderr is one, and one can be read.
     pub(crate) fn find() -> Option<Self> {
         let readable = std::io::stdin().is_terminal() || File::open("/dev/tty").is_ok();
-        (std::io::stderr().is_terminal() && readable).then_some(Self { lines: None })
+        (std::io::stderr().is_terminal() && readable).then_some(Self { reader: None })
     }
 
     /// Puts a question and gives the line that answers it; none at the end of the input. Dropping the future leaves
     /// the question unanswered.
     pub(crate) async fn ask(&mut self, question: &str) -> Result<Option<String>, Failure> {
-        let lines = match &mut self.lines {
-            Some(lines) => lines,
-            None => self.lines.insert(read_lines()?),
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            None => self.reader.insert(Reader::start()?),
         };
         forget_typed();
         let asked = Instant::now();
         out::progress(question)?;
         loop {
-            match lines.recv().await {
+            match reader.line().await {
                 Some((typed, _)) if typed < asked => {}
                 Some((_, line)) => return Ok(line),
                 None => return Ok(None),
@@ -45,25 +54,41 @@ impl Tty {
     }
 }
 
-fn read_lines() -> Result<mpsc::Receiver<Typed>, Failure> {
-    let terminal = File::open("/dev/tty").or_else(|_| File::open("/dev/stdin"))?;
-    let (sender, receiver) = mpsc::channel(1);
-    // Blocks in a read until the process ends; it holds nothing that would be missed.
-    std::thread::spawn(move || {
-        let mut reader = BufReader::new(terminal);
-        loop {
-            let mut line = String::new();
-            let line = match reader.read_line(&mut line) {
-                Ok(0) | Err(_) => None,
-                Ok(_) => Some(line),
-            };
-            let ended = line.is_none();
-            if sender.blocking_send((Instant::now(), line)).is_err() || ended {
-                return;
+impl Reader {
+    fn start() -> Result<Self, Failure> {
+        let terminal = File::open("/dev/tty").or_else(|_| File::open("/dev/stdin"))?;
+        let (wanted, requests) = blocking::sync_channel::<()>(1);
+        let (sender, lines) = mpsc::channel(1);
+        // Ends with the process, or when nobody asks any more; it holds nothing that would be missed.
+        std::thread::spawn(move || {
+            let mut terminal = BufReader::new(terminal);
+            while requests.recv().is_ok() {
+                let mut text = String::new();
+                let line = match terminal.read_line(&mut text) {
+                    Ok(0) | Err(_) => None,
+                    Ok(_) => Some(text),
+                };
+                if sender.blocking_send((Instant::now(), line)).is_err() {
+                    return;
+                }
             }
+        });
+        Ok(Self {
+            wanted,
+            lines,
+            reading: false,
+        })
+    }
+
+    async fn line(&mut self) -> Option<Typed> {
+        if !self.reading {
+            self.wanted.try_send(()).ok()?;
+            self.reading = true;
         }
-    });
-    Ok(receiver)
+        let line = self.lines.recv().await;
+        self.reading = false;
+        line
+    }
 }
 
 /// Drops what was typed before the question stood there.

@@ -51,8 +51,6 @@ pub(crate) struct Connection {
     pub client: Client,
     /// The daemon, if it told.
     pub daemon: Option<DaemonInfo>,
-    /// The protocol that the daemon speaks.
-    pub protocol: u32,
 }
 
 /// Connects to the daemon of a place.
@@ -126,7 +124,6 @@ async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connec
             Ok(Connection {
                 client,
                 daemon: Some(result.daemon),
-                protocol: result.protocol,
             })
         }
         (Ok(result), _) => Err(other_version(&format!(
@@ -137,7 +134,6 @@ async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connec
             Ok(Connection {
                 client,
                 daemon: None,
-                protocol: 0,
             })
         }
         (Err(CallError::Call(error)), Speak::Ours) if error.code() == ErrorKind::Version.code() => {

@@ -48,11 +48,6 @@ impl Link {
         self.current.borrow().daemon.clone()
     }
 
-    /// The protocol that the daemon speaks.
-    pub(crate) fn protocol(&self) -> u32 {
-        self.current.borrow().protocol
-    }
-
     /// The connection as it is now, and its number for [`Link::mend`].
     pub(crate) fn connection(&self) -> (Rc<Connection>, u64) {
         (Rc::clone(&self.current.borrow()), self.generation.get())
@@ -93,12 +88,17 @@ impl Link {
         }
         let mut pause = Duration::from_millis(50);
         for attempt in 1.. {
-            match connect(&self.place, self.start, Speak::Ours).await {
+            let start = match self.was_stopped() {
+                true => Start::Never,
+                false => self.start,
+            };
+            match connect(&self.place, start, Speak::Ours).await {
                 Ok(connection) => {
                     *self.current.borrow_mut() = Rc::new(connection);
                     self.generation.set(broken + 1);
                     return Ok(());
                 }
+                Err(_) if attempt >= ATTEMPTS && self.was_stopped() => return Err(stopped()),
                 Err(failure) if attempt >= ATTEMPTS || !may_pass(&failure) => {
                     return Err(failure.context("the connection to the daemon was lost"));
                 }
@@ -108,6 +108,18 @@ impl Link {
         }
         Ok(())
     }
+
+    /// A daemon that was told to stop takes its socket away; one that died leaves it. Only the latter is brought back
+    /// by clients that happen to be there.
+    fn was_stopped(&self) -> bool {
+        !self.place.candidates().iter().any(|path| path.exists())
+    }
+}
+
+fn stopped() -> Failure {
+    Failure::new("the daemon was stopped")
+        .hint("`dwell` starts it again and goes on")
+        .exit(Exit::Unreachable)
 }
 
 /// Whether trying again may help: a daemon on its way out may accept once more and hang up.

@@ -1,11 +1,110 @@
-//! The REPL.
+//! The REPL: one session on a terminal, from the last exchanges on. Leaving it leaves the session as it is; must never
+//! keep anything that the daemon has not stored.
 
-use crate::error::Failure;
+mod input;
+mod line;
+mod past;
+mod plain;
+mod screen;
+mod talk;
+
+use crate::ask_tty::Tty;
+use crate::error::{Exit, Failure};
 use crate::link::Link;
-use protocol::session::Session;
+use crate::paint::{Paint, Part, dumb};
+use crate::{out, select, trust};
+use input::Input;
+use protocol::error::ErrorKind;
+use protocol::session::{Session, SessionRpcClient};
+use std::io::IsTerminal;
 use std::rc::Rc;
 
-/// Runs it.
-pub(crate) async fn run(_link: Rc<Link>, _session: Session) -> Result<(), Failure> {
-    Err(Failure::new("not here yet"))
+/// How a person left a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Leave {
+    /// The process ends.
+    Detach,
+    /// Another session comes next.
+    Switch(String),
+}
+
+/// Runs until the person leaves.
+pub(crate) async fn run(link: Rc<Link>, session: Session) -> Result<(), Failure> {
+    let mut session = session;
+    let mut input = None;
+    settle_trust(&link, &session).await?;
+    loop {
+        if input.is_none() && capable() {
+            input = Input::start(link.place());
+        }
+        let left = match &mut input {
+            Some(input) => talk::run(Rc::clone(&link), &session, input).await?,
+            None => plain::run(Rc::clone(&link), &session).await?,
+        };
+        match left {
+            Leave::Detach => return farewell(&link, &session).await,
+            Leave::Switch(word) => match select::session(&link, &word).await {
+                Ok(other) => session = other,
+                Err(failure) => out::note(&failure.to_string())?,
+            },
+        }
+    }
+}
+
+/// Whether the terminal can be drawn on.
+fn capable() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !dumb()
+}
+
+async fn settle_trust(link: &Link, session: &Session) -> Result<(), Failure> {
+    let waiting = match trust::waiting(link, &session.cwd).await {
+        Err(failure) if failure.kind == Some(ErrorKind::MethodNotFound) => None,
+        other => other?,
+    };
+    let mut tty = Tty::find().filter(|_| std::io::stdin().is_terminal());
+    trust::settle(link, &session.cwd, waiting, tty.as_mut()).await
+}
+
+/// Says where the session has gone: nowhere.
+async fn farewell(link: &Link, session: &Session) -> Result<(), Failure> {
+    if !std::io::stdout().is_terminal() {
+        return Ok(());
+    }
+    let id = &session.id;
+    let state = SessionRpcClient::get(&link.connection().0.client, id.clone())
+        .await
+        .map(|session| session.state.as_str());
+    let text = match state {
+        Ok(state) => format!("detached from {id} ({state}); `dwell attach {id}` comes back"),
+        Err(_) => format!("detached from {id}"),
+    };
+    out::line(&Paint::of(&std::io::stdout()).dress(Part::Quiet, &text))
+}
+
+/// The first lines of a session on the screen.
+fn header(paint: Paint, session: &Session) -> String {
+    let model = match &session.model {
+        Some(model) => format!("{} {model}", session.provider),
+        None => session.provider.clone(),
+    };
+    let mut parts = vec![session.id.to_string(), model, session.cwd.clone()];
+    if !session.title.is_empty() {
+        parts.insert(1, crate::render::first_line(&session.title));
+    }
+    paint.dress(Part::Quiet, &parts.join(" · "))
+}
+
+/// A failure within the REPL, which goes on.
+fn complaint(paint: Paint, failure: &Failure) -> String {
+    let mut text = paint.dress(Part::Bad, &failure.message);
+    if let Some(hint) = &failure.hint {
+        text.push('\n');
+        text.push_str(&paint.dress(Part::Quiet, &format!("hint: {hint}")));
+    }
+    text
+}
+
+/// Whether a failure ends the REPL: what follows would fail alike.
+fn is_final(failure: &Failure) -> bool {
+    failure.exit == Exit::Unreachable
 }

@@ -109,6 +109,7 @@ impl Attempt {
         let program = find_program();
         let log = open_log(&place.log())?;
         let log_start = log.metadata()?.len();
+        #[expect(clippy::disallowed_methods, reason = "the daemon is nobody's child")]
         let mut command = Command::new(&program);
         command
             .current_dir("/")

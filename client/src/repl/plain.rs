@@ -1,0 +1,261 @@
+//! The REPL in a pipe or on a terminal that cannot be drawn on: a line in, its turn, the next line. Must never take a
+//! piped line as the answer to a question.
+
+use super::line::Line;
+use super::{Leave, complaint, past};
+use crate::approval::{self, Question, Reply};
+use crate::error::Failure;
+use crate::follow::Follow;
+use crate::link::Link;
+use crate::out;
+use crate::paint::{Paint, tame};
+use crate::render::{Prompts, Renderer};
+use protocol::command::CommandRpcClient;
+use protocol::event::{Event, EventKind};
+use protocol::id::{SessionId, TurnId};
+use protocol::session::Session;
+use protocol::turn::TurnRpcClient;
+use std::collections::VecDeque;
+use std::io::{BufRead, IsTerminal};
+use std::rc::Rc;
+use std::sync::mpsc as blocking;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// Runs one session until the input ends.
+pub(super) async fn run(link: Rc<Link>, session: &Session) -> Result<Leave, Failure> {
+    let paint = Paint::of(&std::io::stdout());
+    let past = past::read(&link, &session.id, paint).await?;
+    let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if interactive {
+        out::raw(&past.text)?;
+    }
+    let mut plain = Plain {
+        follow: Follow::with_view(Rc::clone(&link), session.id.clone(), past.view),
+        link,
+        session: session.id.clone(),
+        paint,
+        renderer: past.renderer,
+        running: past.turn,
+        questions: past.questions.into(),
+        lines: Lines::start(),
+        interrupts: signal(SignalKind::interrupt())?,
+        cancelled: false,
+        interactive,
+    };
+    plain.renderer.set_prompts(Prompts::Hidden);
+    plain.run().await
+}
+
+struct Plain {
+    link: Rc<Link>,
+    follow: Follow,
+    session: SessionId,
+    paint: Paint,
+    renderer: Renderer,
+    running: Option<TurnId>,
+    questions: VecDeque<Question>,
+    lines: Lines,
+    interrupts: Signal,
+    cancelled: bool,
+    interactive: bool,
+}
+
+/// Lines of stdin, one for each request, so that none is read ahead.
+struct Lines {
+    wanted: blocking::SyncSender<()>,
+    lines: mpsc::Receiver<Option<String>>,
+    waiting: bool,
+}
+
+impl Lines {
+    fn start() -> Self {
+        let (wanted, requests) = blocking::sync_channel::<()>(1);
+        let (sender, lines) = mpsc::channel(1);
+        // Ends with the process, or when nobody asks any more.
+        std::thread::spawn(move || {
+            while requests.recv().is_ok() {
+                let mut line = String::new();
+                let read = std::io::stdin().lock().read_line(&mut line);
+                let line = read.ok().filter(|read| *read > 0).map(|_| line);
+                if sender.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            wanted,
+            lines,
+            waiting: false,
+        }
+    }
+
+    /// The next line; none at the end. Dropping the future loses nothing.
+    async fn next(&mut self) -> Option<String> {
+        if !self.waiting {
+            self.wanted.try_send(()).ok()?;
+            self.waiting = true;
+        }
+        let line = self.lines.recv().await.flatten();
+        self.waiting = false;
+        line
+    }
+}
+
+impl Plain {
+    async fn run(&mut self) -> Result<Leave, Failure> {
+        loop {
+            if let Some(question) = self.questions.pop_front() {
+                self.ask(question).await?;
+                continue;
+            }
+            let idle = self.running.is_none();
+            if idle && self.interactive && !self.lines.waiting {
+                out::raw("> ")?;
+            }
+            tokio::select! {
+                event = self.follow.next() => self.show(&event?)?,
+                line = self.lines.next(), if idle => {
+                    let Some(line) = line else { return Ok(Leave::Detach) };
+                    if let Some(left) = self.obey(&line).await? {
+                        return Ok(left);
+                    }
+                }
+                _ = self.interrupts.recv() => {
+                    if idle || std::mem::replace(&mut self.cancelled, true) {
+                        out::raw("\n")?;
+                        return Ok(Leave::Detach);
+                    }
+                    let session = self.session.clone();
+                    self.link
+                        .call(async |client| TurnRpcClient::cancel(client, session.clone()).await)
+                        .await?;
+                }
+            }
+        }
+    }
+
+    fn show(&mut self, event: &Event) -> Result<(), Failure> {
+        match &event.kind {
+            EventKind::TurnStarted { .. } => {
+                self.running = event.turn.clone();
+                self.cancelled = false;
+            }
+            EventKind::TurnEnded { .. } if self.running == event.turn => self.running = None,
+            EventKind::ApprovalAsked {
+                approval,
+                tool,
+                arguments,
+                why,
+                ..
+            } => self.questions.push_back(Question {
+                approval: approval.clone(),
+                tool: tool.clone(),
+                arguments: arguments.clone(),
+                why: why.clone(),
+            }),
+            EventKind::ApprovalAnswered { approval, .. }
+            | EventKind::ApprovalWithdrawn { approval, .. } => {
+                self.questions.retain(|open| open.approval != *approval);
+            }
+            _ => {}
+        }
+        for chunk in self.renderer.event(event) {
+            out::raw(&chunk.text)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a question, or denies where nobody can be asked. Somebody else may answer first.
+    async fn ask(&mut self, question: Question) -> Result<(), Failure> {
+        if !self.interactive {
+            let reply = Reply::no("there is no terminal to ask on");
+            return approval::answer(&self.link, &question.approval, &reply).await;
+        }
+        let id = question.approval.clone();
+        self.questions.push_front(question);
+        while self
+            .questions
+            .front()
+            .is_some_and(|open| open.approval == id)
+        {
+            if !self.lines.waiting {
+                out::raw("allow? y/s/a/n/r > ")?;
+            }
+            tokio::select! {
+                event = self.follow.next() => self.show(&event?)?,
+                line = self.lines.next() => {
+                    let reply = match &line {
+                        None => Some(Reply::no("not answered")),
+                        Some(line) => Reply::parse(line),
+                    };
+                    if let Some(reply) = reply {
+                        self.questions.pop_front();
+                        approval::answer(&self.link, &id, &reply).await?;
+                    }
+                }
+                _ = self.interrupts.recv() => {
+                    let session = self.session.clone();
+                    self.link
+                        .call(async |client| TurnRpcClient::cancel(client, session.clone()).await)
+                        .await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn obey(&mut self, typed: &str) -> Result<Option<Leave>, Failure> {
+        match Line::parse(typed) {
+            Line::Blank => {}
+            Line::Leave => return Ok(Some(Leave::Detach)),
+            Line::Attach(Some(word)) => return Ok(Some(Leave::Switch(word))),
+            Line::Attach(None) | Line::Edit(_) => {
+                out::note("this needs a session's id, or a terminal that can be drawn on")?;
+            }
+            Line::Command(line) => self.command(&line).await?,
+            Line::Text(text) => {
+                if let Err(failure) = self.start(&text).await {
+                    out::note(&complaint(self.paint, &failure))?;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn start(&mut self, text: &str) -> Result<(), Failure> {
+        let token = crate::open::token();
+        let session = self.session.clone();
+        let started = self
+            .link
+            .call(async |client| {
+                let (session, text, token) = (session.clone(), text.into(), Some(token.clone()));
+                TurnRpcClient::start(client, session, text, None, token, Some(true)).await
+            })
+            .await?;
+        // No line is read before it ends, even if its first event is not here yet.
+        self.running = self.running.take().or(started.turn);
+        Ok(())
+    }
+
+    async fn command(&mut self, line: &str) -> Result<(), Failure> {
+        let session = self.session.clone();
+        let ran = self
+            .link
+            .call_once(async |client| {
+                CommandRpcClient::run(client, session.clone(), line.to_string()).await
+            })
+            .await;
+        let result = match ran {
+            Ok(result) => result,
+            Err(failure) => return out::note(&complaint(self.paint, &failure)),
+        };
+        if !result.output.trim().is_empty() {
+            out::line(tame(&result.output).trim_end())?;
+        }
+        match result.error {
+            Some(error) => out::note(&tame(&error)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Calls that the REPL makes while events go on, each a future of its own. Must never write to the terminal.
+
+use crate::approval::{self, Reply};
+use crate::error::Failure;
+use crate::link::Link;
+use protocol::command::{CommandResult, CommandRpcClient, Completions};
+use protocol::id::{ApprovalId, SessionId};
+use protocol::turn::TurnRpcClient;
+use std::future::Future;
+use std::pin::Pin;
+use std::process::Command;
+use std::rc::Rc;
+
+/// A call under way.
+pub(super) type Job = Pin<Box<dyn Future<Output = Done>>>;
+
+/// What became of it.
+pub(super) enum Done {
+    /// A prompt was taken: at once, or into the queue.
+    Started { token: String, queued: bool },
+    /// A slash command ran.
+    Command { line: String, result: CommandResult },
+    /// The events tell.
+    Quietly,
+    /// It failed.
+    Failed(Failure),
+}
+
+fn job(future: impl Future<Output = Result<Done, Failure>> + 'static) -> Job {
+    Box::pin(async move { future.await.unwrap_or_else(Done::Failed) })
+}
+
+/// A prompt; behind the running turn if there is one.
+pub(super) fn start(link: Rc<Link>, session: SessionId, text: String, token: String) -> Job {
+    job(async move {
+        let started = link
+            .call(async |client| {
+                let (session, text, token) = (session.clone(), text.clone(), Some(token.clone()));
+                TurnRpcClient::start(client, session, text, None, token, Some(true)).await
+            })
+            .await?;
+        Ok(Done::Started {
+            token,
+            queued: started.turn.is_none(),
+        })
+    })
+}
+
+/// A slash command.
+pub(super) fn command(link: Rc<Link>, session: SessionId, line: String) -> Job {
+    job(async move {
+        let result = link
+            .call_once(async |client| {
+                CommandRpcClient::run(client, session.clone(), line.clone()).await
+            })
+            .await?;
+        Ok(Done::Command { line, result })
+    })
+}
+
+/// Stops the running turn.
+pub(super) fn cancel(link: Rc<Link>, session: SessionId) -> Job {
+    job(async move {
+        link.call(async |client| TurnRpcClient::cancel(client, session.clone()).await)
+            .await?;
+        Ok(Done::Quietly)
+    })
+}
+
+/// Answers a question.
+pub(super) fn answer(link: Rc<Link>, approval: ApprovalId, reply: Reply) -> Job {
+    job(async move {
+        approval::answer(&link, &approval, &reply).await?;
+        Ok(Done::Quietly)
+    })
+}
+
+/// What may stand at the end of a line.
+pub(super) async fn complete(
+    link: &Link,
+    session: &SessionId,
+    line: &str,
+) -> Result<Completions, Failure> {
+    link.call(async |client| {
+        CommandRpcClient::complete(client, session.clone(), line.to_string()).await
+    })
+    .await
+}
+
+/// Has a text written in the person's editor, on a thread that may wait.
+pub(super) async fn compose(text: String) -> Result<String, Failure> {
+    let written = tokio::task::spawn_blocking(move || in_editor(&text)).await;
+    written.unwrap_or_else(|_| Err(Failure::new("the editor's thread has ended")))
+}
+
+fn in_editor(text: &str) -> Result<String, Failure> {
+    let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let editor = named("VISUAL")
+        .or_else(|| named("EDITOR"))
+        .unwrap_or_else(|| "vi".into());
+    let path = std::env::temp_dir().join(format!("dwell-{}.md", crate::open::token()));
+    std::fs::write(&path, text)?;
+    // The variable may hold arguments, which a shell knows to take apart.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a person's own editor, waited for"
+    )]
+    let status = Command::new("sh")
+        .arg("-c")
+        .arg(format!("{editor} \"$1\""))
+        .arg("sh")
+        .arg(&path)
+        .status();
+    let written = std::fs::read_to_string(&path);
+    let _ = std::fs::remove_file(&path);
+    match status {
+        Ok(status) if status.success() => Ok(written?),
+        Ok(status) => Err(Failure::new(format!("{editor} ended with {status}"))),
+        Err(error) => Err(Failure::new(format!("cannot run {editor}: {error}"))),
+    }
+}

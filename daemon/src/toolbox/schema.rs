@@ -1,6 +1,10 @@
 //! Validation of arguments, and the texts of what is wrong with them.
 //! Must never see a tool: it knows a schema and a value.
 
+mod explain;
+mod order;
+mod text;
+
 use jsonschema::Validator;
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
@@ -12,37 +16,54 @@ pub struct Schema {
 }
 
 struct Compiled {
+    schema: Value,
     validator: Validator,
 }
 
 impl Schema {
     /// Why the schema itself cannot be used.
-    pub fn check(&self, value: impl FnOnce() -> Value) -> Result<(), String> {
-        self.compiled(value).map(|_| ()).map_err(Clone::clone)
+    pub fn check(&self, schema: impl FnOnce() -> Value) -> Result<(), String> {
+        self.compiled(schema).map(|_| ()).map_err(Clone::clone)
     }
 
-    /// What is wrong, in one line.
-    pub fn validate(&self, value: impl FnOnce() -> Value, instance: &Value) -> Result<(), String> {
-        let compiled = self.compiled(value).map_err(Clone::clone)?;
+    /// What is wrong with the instance: every error, joined with `, `. Errors come in the order of the keywords as
+    /// the standard's vocabularies list them (so what `properties` says of members comes before `required`), members
+    /// in the schema's order, and items, or members that the schema does not name, in the instance's.
+    pub fn validate(&self, schema: impl FnOnce() -> Value, instance: &Value) -> Result<(), String> {
+        let compiled = self.compiled(schema).map_err(Clone::clone)?;
         if compiled.validator.is_valid(instance) {
             return Ok(());
         }
-        let errors: Vec<String> = compiled
-            .validator
-            .iter_errors(instance)
-            .map(|error| error.to_string())
-            .collect();
-        Err(errors.join(", "))
+        let errors = compiled.validator.iter_errors(instance);
+        Err(explain::explain(&compiled.schema, instance, errors).join(", "))
     }
 
-    fn compiled(&self, value: impl FnOnce() -> Value) -> Result<&Compiled, &String> {
+    fn compiled(&self, schema: impl FnOnce() -> Value) -> Result<&Compiled, &String> {
         self.compiled
-            .get_or_init(|| {
-                let validator = jsonschema::options()
-                    .build(&value())
-                    .map_err(|error| error.to_string())?;
-                Ok(Compiled { validator })
-            })
+            .get_or_init(|| Compiled::new(schema()))
             .as_ref()
     }
 }
+
+impl Compiled {
+    fn new(schema: Value) -> Result<Self, String> {
+        let built = jsonschema::options()
+            .should_validate_formats(true)
+            .build(&schema);
+        match built {
+            Ok(validator) => Ok(Self { schema, validator }),
+            Err(error) => {
+                let at = error.instance_path().as_str().to_owned();
+                let at = if at.is_empty() {
+                    at
+                } else {
+                    format!("at {at}: ")
+                };
+                Err(format!("{at}{error}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

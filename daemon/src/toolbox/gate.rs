@@ -166,7 +166,12 @@ impl Gate {
         let judgement = self
             .run
             .permissions
-            .judge(&self.tool, &self.arguments, &self.run.cwd)
+            .judge(
+                &self.tool,
+                &self.arguments,
+                &self.run.cwd,
+                &self.run.spill_dir,
+            )
             .await;
         let tool = self.tool.name().to_owned();
         match judgement.policy {

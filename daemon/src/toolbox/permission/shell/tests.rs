@@ -1,0 +1,230 @@
+//! What a line is taken for.
+
+use super::{Command, split};
+
+fn written(line: &str) -> Vec<String> {
+    let split = split(line);
+    assert_eq!(split.doubt, None, "{line:?}");
+    split
+        .commands
+        .into_iter()
+        .map(|command| command.written)
+        .collect()
+}
+
+fn faces(line: &str) -> Vec<String> {
+    split(line)
+        .commands
+        .into_iter()
+        .flat_map(faces_of)
+        .collect()
+}
+
+fn faces_of(command: Command) -> Vec<String> {
+    let also = command.also.into_iter().map(|face| face.text);
+    let inner = command.inner.into_iter().flat_map(|inner| faces_of(*inner));
+    std::iter::once(command.plain.text)
+        .chain(also)
+        .chain(inner)
+        .collect()
+}
+
+#[test]
+fn plain_lists_are_split() {
+    let table: [(&str, &[&str]); 16] = [
+        ("git status", &["git status"]),
+        ("  git \t status  ", &["git status"]),
+        (
+            "a && b || c; d | e & f\ng",
+            &["a", "b", "c", "d", "e", "f", "g"],
+        ),
+        ("a;b", &["a", "b"]),
+        ("echo 'a; b' \"c && d\"", &["echo 'a; b' \"c && d\""]),
+        ("echo a\\;b", &["echo a\\;b"]),
+        ("echo \"a\nb\"", &["echo \"a\nb\""]),
+        ("cargo test 2>&1 | tail -5", &["cargo test", "tail -5"]),
+        ("make >/dev/null 2> /dev/null", &["make"]),
+        ("make 2>&-", &["make"]),
+        ("make < /dev/null", &["make"]),
+        ("git log HEAD~1", &["git log HEAD~1"]),
+        ("git \\\nstatus", &["git status"]),
+        ("echo $HOME", &["echo $HOME"]),
+        ("ls *.rs", &["ls *.rs"]),
+        ("timeout 5 npm test", &["timeout 5 npm test"]),
+    ];
+    for (line, expected) in table {
+        assert_eq!(written(line), expected, "{line:?}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_a_doubt() {
+    let lines = [
+        "echo $(rm x)",
+        "echo `rm x`",
+        "echo \"$(rm x)\"",
+        "echo \"`rm x`\"",
+        "echo ${x:-$(rm x)}",
+        "echo $((x))",
+        "echo $[x]",
+        "diff <(rm x) b",
+        "tee >(rm x)",
+        "cat <<EOF\nx\nEOF",
+        "cat <<< x",
+        "cat < /etc/passwd",
+        "echo x > y",
+        "echo x >> y",
+        "echo x >| y",
+        "echo x &> y",
+        "echo x >/dev/null$y",
+        "echo x >/dev/null/../../tmp/y",
+        "(rm x)",
+        "{ rm x; }",
+        "f() { rm x; }; f",
+        "if true; then rm x; fi",
+        "for x in a; do rm $x; done",
+        "while true; do rm x; done",
+        "! rm x",
+        "[[ -f x ]]",
+        "$cmd x",
+        "\"$cmd\" x",
+        "r$x",
+        "{rm,x}",
+        "r* x",
+        "~/bin/x",
+        "X=rm; $X y",
+        "echo 'x",
+        "echo \"x",
+        "echo x\\",
+        "echo $'x'",
+        "echo $\"x\"",
+        "echo x # rm y",
+        "# rm y",
+        "echo x\ry",
+        "echo x\u{0}y",
+        "echo\u{a0}x",
+        "echo x\u{202e}y",
+        "echo x\u{200b}y",
+        "sudo rm x",
+        "env rm x",
+        "/usr/bin/env rm x",
+        "\\sudo rm x",
+        "'sudo' rm x",
+        "env FOO=1 rm x",
+        "xargs rm",
+        "command rm x",
+        "exec rm x",
+        "sh -c 'rm x'",
+        "bash x.sh",
+        "eval rm x",
+        ". x.sh",
+        "source x.sh",
+        "trap 'rm x' EXIT",
+        "find . -exec rm {} +",
+        "find . -execdir rm {} +",
+        "timeout -s KILL 5 rm x",
+        "timeout 5 sudo rm x",
+        "nice -n 5 rm x",
+        "time time rm x",
+        "nohup env rm x",
+    ];
+    for line in lines {
+        assert!(split(line).doubt.is_some(), "{line:?}: {:?}", split(line));
+    }
+}
+
+#[test]
+fn commands_inside_a_doubt_are_found() {
+    let lines = [
+        "echo $(rm x)",
+        "echo `rm x`",
+        "echo \"a $(rm x)\"",
+        "(rm x)",
+        "{ rm x; }",
+        "if true; then rm x; fi",
+        "FOO=bar rm x",
+        "A=1 B=2 rm x",
+        "/bin/rm x",
+        "'r'm x",
+        "r\\m x",
+        "\"rm\" x",
+        "rm  \t x",
+        "rm \\\nx",
+        "sudo rm x",
+        "sudo -u bob rm x",
+        "env A=1 rm x",
+        "env -S 'rm x'",
+        "sh -c 'rm x'",
+        "bash -c 'true; rm x'",
+        "timeout 5 rm x",
+        "nice -n 5 rm x",
+        "nohup /bin/rm x",
+        "true;rm x",
+        "true\nrm x",
+        "true&rm x",
+        "true|rm x",
+        "git status &>/dev/null rm x",
+        "! rm x",
+        "find . -exec rm x",
+    ];
+    for line in lines {
+        let faces = faces(line);
+        assert!(
+            faces
+                .iter()
+                .any(|face| face.trim_end_matches(')') == "rm x"),
+            "{line:?}: {faces:?}"
+        );
+    }
+}
+
+#[test]
+fn a_plain_wrapper_is_judged_by_what_it_runs() {
+    for line in [
+        "timeout 5 npm test",
+        "timeout 1.5m npm test",
+        "time npm test",
+        "nohup npm test",
+        "nice npm test",
+    ] {
+        let split = split(line);
+        assert_eq!(split.doubt, None, "{line}");
+        let inner = split.commands[0]
+            .inner
+            .as_ref()
+            .map(|inner| inner.written.clone());
+        assert_eq!(inner.as_deref(), Some("npm test"), "{line}");
+    }
+}
+
+#[test]
+fn certainty_ends_where_an_expansion_begins() {
+    let of = |line: &str| {
+        let face = split(line).commands[0].plain.clone();
+        face.text[..face.certain].to_owned()
+    };
+    assert_eq!(of("git push"), "git push");
+    assert_eq!(of("git $x y"), "git ");
+    assert_eq!(of("git pu'\"'$x"), "git pu\"");
+    assert_eq!(of("rm -f *.o"), "rm -f ");
+    assert_eq!(of("git \"$x\""), "git ");
+}
+
+#[test]
+fn hostile_lines_end_soon() {
+    let lines = [
+        "time ".repeat(3_000),
+        "nohup ".repeat(2_000),
+        "env ".repeat(4_000),
+        "'".repeat(16_000),
+        "$(".repeat(8_000),
+        "a;".repeat(8_000),
+        "sh -c '".repeat(2_000),
+        "x".repeat(1_000_000),
+    ];
+    for line in lines {
+        let begun = std::time::Instant::now();
+        split(&line);
+        assert!(begun.elapsed().as_secs() < 2, "{}", &line[..20]);
+    }
+}

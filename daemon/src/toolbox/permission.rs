@@ -148,15 +148,23 @@ impl Permissions {
     }
 
     /// The narrowest pattern that covers this call, for an answer that reaches further than it: exactly what was seen.
-    pub async fn suggest(&self, tool: &Tool, arguments: &Map<String, Value>, cwd: &Path) -> String {
+    pub fn suggest(tool: &Tool, arguments: &Map<String, Value>, cwd: &Path) -> String {
         match subject(tool, arguments) {
             Subject::Shell(line) => escape(line.trim()),
             Subject::Text(text) => escape(&text),
             Subject::Paths => {
-                let places = places(tool, arguments, self.ground(cwd, cwd)).await;
+                let ground = Ground {
+                    cwd: cwd.to_owned(),
+                    spill_dir: cwd.to_owned(),
+                    home: std::env::home_dir(),
+                };
+                let places: Vec<Place> = paths_of(tool, arguments)
+                    .iter()
+                    .map(|path| ground.place(path))
+                    .collect();
                 let outside = places.iter().find(|place| !place.inside);
                 let place = outside.or_else(|| places.first());
-                place.map_or_else(|| "*".to_owned(), |place| escape(place.real.shown()))
+                place.map_or_else(|| ".".to_owned(), |place| escape(place.real.shown()))
             }
         }
     }
@@ -546,18 +554,23 @@ fn words_of(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// Links are read on a thread that may wait for a slow disk.
-async fn places(tool: &Tool, arguments: &Map<String, Value>, ground: Ground) -> Vec<Place> {
+fn paths_of(tool: &Tool, arguments: &Map<String, Value>) -> Vec<String> {
     let mut paths = Vec::new();
     for param in &tool.paths {
         match arguments.get(*param) {
             Some(Value::Array(items)) => {
-                paths.extend(items.iter().filter_map(Value::as_str).map(str::to_owned))
+                paths.extend(items.iter().filter_map(Value::as_str).map(str::to_owned));
             }
             Some(Value::String(path)) => paths.push(path.clone()),
             Some(_) | None => {}
         }
     }
+    paths
+}
+
+/// Links are read on a thread that may wait for a slow disk.
+async fn places(tool: &Tool, arguments: &Map<String, Value>, ground: Ground) -> Vec<Place> {
+    let paths = paths_of(tool, arguments);
     if paths.is_empty() {
         return tool.paths.iter().take(1).map(|_| ground.here()).collect();
     }

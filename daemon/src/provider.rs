@@ -5,6 +5,8 @@ mod http;
 pub mod openai;
 pub mod registry;
 mod script;
+mod sse;
+mod stream;
 mod stub;
 
 use protocol::tool::Definition;
@@ -130,4 +132,4 @@ pub trait Provider: Send + Sync {
 }
 
 /// Those built in, in the order `-p` offers them. Another one: its file, its `pub mod`, and a line here.
-const BUILTIN: &[Builtin] = &[stub::BUILTIN, script::BUILTIN];
+const BUILTIN: &[Builtin] = &[stub::BUILTIN, script::BUILTIN, openai::BUILTIN];

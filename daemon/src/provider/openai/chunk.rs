@@ -1,0 +1,116 @@
+//! One event of the stream (or a whole answer) as typed values: only what is used, and lenient about the rest.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::fmt;
+
+#[derive(Deserialize)]
+pub(super) struct Chunk<'a> {
+    #[serde(default)]
+    pub(super) choices: Option<Vec<Choice>>,
+    #[serde(default)]
+    pub(super) usage: Option<Value>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choice {
+    #[serde(default)]
+    pub(super) index: Option<u32>,
+    #[serde(default)]
+    pub(super) delta: Option<Delta>,
+    /// In place of `delta` in an answer that is not streamed.
+    #[serde(default)]
+    pub(super) message: Option<Delta>,
+    #[serde(default)]
+    pub(super) finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Delta {
+    #[serde(default)]
+    pub(super) content: Option<Text>,
+    #[serde(default)]
+    pub(super) refusal: Option<Text>,
+    /// Thinking, by the name that most compatible servers use, and by the other.
+    #[serde(default)]
+    pub(super) reasoning_content: Option<Text>,
+    #[serde(default)]
+    pub(super) reasoning: Option<Text>,
+    #[serde(default)]
+    pub(super) tool_calls: Option<Vec<CallDelta>>,
+    /// A call as older servers write it.
+    #[serde(default)]
+    pub(super) function_call: Option<FunctionDelta>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CallDelta {
+    #[serde(default)]
+    pub(super) index: Option<u32>,
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    #[serde(default)]
+    pub(super) function: Option<FunctionDelta>,
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct FunctionDelta {
+    #[serde(default)]
+    pub(super) name: Option<String>,
+    /// A piece of JSON text; some servers send the object itself.
+    #[serde(default)]
+    pub(super) arguments: Option<Value>,
+}
+
+/// A string, or the text of a list of parts; anything else is no text.
+#[derive(Debug, PartialEq)]
+pub(super) struct Text(pub(super) String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text or parts of text")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+        Ok(Text(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Text, E> {
+        Ok(Text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Text, A::Error> {
+        let mut text = String::new();
+        while let Some(part) = parts.next_element::<Value>()? {
+            text.push_str(part["text"].as_str().unwrap_or_default());
+        }
+        Ok(Text(text))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Text, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Text(String::new()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Text, E> {
+        Ok(Text(String::new()))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Text, E> {
+        Ok(Text(String::new()))
+    }
+}

@@ -1,0 +1,150 @@
+//! What went wrong in the vendor's own words, and whether trying again may mend it.
+
+use super::super::stream::Peer;
+use super::super::{ErrorClass, ProviderError};
+use serde_json::Value;
+
+/// Types and codes of errors that may be gone the next time.
+const PASSING: &[&str] = &[
+    "overloaded",
+    "rate_limit",
+    "server_error",
+    "internal",
+    "timeout",
+    "unavailable",
+    "try_again",
+];
+/// Those that stay, whatever the status says.
+const LASTING: &[&str] = &["insufficient_quota", "billing"];
+
+/// The vendor's message in a body, if it is one of the known shapes.
+pub(super) fn explain(body: &[u8]) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    Some(describe(&body))
+}
+
+/// An error event in a stream, or in the body of a success.
+pub(super) fn reported(peer: &Peer, error: &Value) -> ProviderError {
+    ProviderError {
+        class: ErrorClass::Reported {
+            retryable: is_passing(error),
+        },
+        message: format!("{} reports: {}", peer.name(), describe(error)),
+    }
+}
+
+pub(super) fn page(peer: &Peer) -> ProviderError {
+    let name = peer.name();
+    ProviderError {
+        class: ErrorClass::Fatal,
+        message: format!(
+            "{name} answered with a web page where a model's answer belongs: check OPENAI_BASE_URL (most end with /v1)"
+        ),
+    }
+}
+
+/// Adds what a person can do about it.
+pub(super) fn with_hint(mut error: ProviderError) -> ProviderError {
+    if LASTING.iter().any(|word| error.message.contains(word)) {
+        error.class = ErrorClass::Fatal;
+    }
+    let ErrorClass::Status { code, .. } = error.class else {
+        return error;
+    };
+    error.message += match code {
+        401 | 403 => ": check OPENAI_API_KEY",
+        404 => ": check OPENAI_BASE_URL (most end with /v1) and the model's name",
+        300..=399 => ": it redirects, so check OPENAI_BASE_URL",
+        _ => "",
+    };
+    error
+}
+
+/// `{error: {message, type, code}}`, `{error: "text"}`, `{message}`, `{detail}`, or the JSON as it is.
+fn describe(body: &Value) -> String {
+    let error = body
+        .get("error")
+        .filter(|error| !error.is_null())
+        .unwrap_or(body);
+    let said = [error, &error["message"], &error["detail"]];
+    let Some(message) = said.iter().find_map(|value| value.as_str()) else {
+        return error.to_string().chars().take(300).collect();
+    };
+    let kind = [&error["code"], &error["type"]];
+    match kind.iter().find_map(|value| value.as_str()) {
+        Some(kind) if !message.contains(kind) => format!("{message} ({kind})"),
+        _ => message.to_owned(),
+    }
+}
+
+fn is_passing(body: &Value) -> bool {
+    let error = body
+        .get("error")
+        .filter(|error| error.is_object())
+        .unwrap_or(body);
+    let number = error["code"].as_u64().or_else(|| error["status"].as_u64());
+    if let Some(code) = number {
+        return matches!(code, 408 | 409 | 429 | 500..=599);
+    }
+    let words = ["type", "code"]
+        .iter()
+        .filter_map(|name| error[*name].as_str());
+    let words: String = words.collect::<Vec<_>>().join(" ").to_lowercase();
+    let has = |list: &[&str]| list.iter().any(|word| words.contains(word));
+    has(PASSING) && !has(LASTING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn vendors_own_message_is_found_in_every_known_shape() {
+        let told = |body: Value| explain(body.to_string().as_bytes()).unwrap();
+        let full = json!({"error": {"message": "No such model", "type": "invalid_request_error", "code": null}});
+        assert_eq!(told(full), "No such model (invalid_request_error)");
+        assert_eq!(told(json!({"error": "plain"})), "plain");
+        assert_eq!(told(json!({"object": "error", "message": "m"})), "m");
+        assert_eq!(told(json!({"detail": "not found"})), "not found");
+        assert_eq!(told(json!({"odd": 1})), "{\"odd\":1}");
+        assert_eq!(explain(b"<html>"), None);
+    }
+
+    #[test]
+    fn only_troubles_of_the_server_pass() {
+        let of = |kind: &str| is_passing(&json!({"error": {"message": "m", "type": kind}}));
+        for kind in [
+            "overloaded_error",
+            "server_error",
+            "rate_limit_exceeded",
+            "InternalServerError",
+        ] {
+            assert!(of(kind), "{kind}");
+        }
+        for kind in [
+            "invalid_request_error",
+            "insufficient_quota",
+            "context_length_exceeded",
+            "",
+        ] {
+            assert!(!of(kind), "{kind}");
+        }
+        assert!(is_passing(&json!({"error": {"message": "m", "code": 502}})));
+        assert!(!is_passing(
+            &json!({"error": {"message": "m", "code": 400}})
+        ));
+    }
+
+    #[test]
+    fn exhausted_quota_is_not_tried_again() {
+        let error = with_hint(ProviderError {
+            class: ErrorClass::Status {
+                code: 429,
+                retry_after_ms: None,
+            },
+            message: "no money (insufficient_quota)".to_owned(),
+        });
+        assert_eq!(error.class, ErrorClass::Fatal);
+    }
+}

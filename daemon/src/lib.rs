@@ -1,6 +1,8 @@
 //! The daemon as a library, so that its binary stays one line and tests can name its types.
 
 pub mod command;
+pub mod config;
+pub mod daemon;
 pub mod process;
 pub mod provider;
 pub mod rpc;

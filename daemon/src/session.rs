@@ -10,6 +10,8 @@ mod manager;
 mod message;
 mod name;
 mod port;
+#[cfg(test)]
+mod prefix_tests;
 mod restart;
 pub mod services;
 pub mod state;

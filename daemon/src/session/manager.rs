@@ -512,8 +512,8 @@ impl Sessions {
         }
     }
 
-    /// No new turns; running ones get `grace`, then are interrupted. Turns that wait for a person stay as they are.
-    pub async fn stop(&self, grace: Duration, force: &CancellationToken) {
+    /// No new turns; running ones are interrupted when the grace period is over. Turns that wait for a person stay.
+    pub async fn stop(&self, grace_over: impl Future<Output = ()>) {
         self.services().stopping.store(true, Ordering::Relaxed);
         let quiet = async {
             for handle in self.handles() {
@@ -522,8 +522,7 @@ impl Sessions {
         };
         tokio::select! {
             () = quiet => {}
-            () = tokio::time::sleep(grace) => {}
-            () = force.cancelled() => {}
+            () = grace_over => {}
         }
         for handle in self.handles() {
             handle.tell(Msg::Halt).await;

@@ -1,0 +1,151 @@
+//! `config.toml` and the directories: what people set, read once at start. Must never create or change a file.
+
+use crate::provider::registry::Settings as ProviderSettings;
+use crate::session::conversation::History;
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The whole file. A name that is not among these is an error, since it is most likely a slip.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub provider: ProviderSettings,
+    pub turn: Turn,
+    pub history: HistorySettings,
+    pub session: Session,
+    pub limits: Limits,
+    pub shutdown: Shutdown,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Turn {
+    /// Round trips in a turn before it is stopped.
+    pub max_rounds: u32,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HistorySettings {
+    /// Which calls the model still sees: those of the `session`, or only those of the running `turn`.
+    pub tools: History,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Session {
+    /// How long a session with nobody attached stays in memory, in milliseconds.
+    pub unload_after_ms: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// The largest frame in bytes.
+    pub frame: usize,
+    /// Calls in flight per connection.
+    pub calls: u32,
+    /// Connections.
+    pub connections: u32,
+    /// How long a client may leave output unread before it is dropped, in milliseconds.
+    pub unread_ms: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Shutdown {
+    /// How long running turns may go on after the word to stop, in milliseconds.
+    pub grace_ms: u64,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self { max_rounds: 100 }
+    }
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self { unload_after_ms: 60_000 }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let transport = crate::transport::Limits::default();
+        Self {
+            frame: transport.frame,
+            calls: transport.calls,
+            connections: transport.connections,
+            unread_ms: u64::try_from(transport.unread.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self { grace_ms: 5_000 }
+    }
+}
+
+impl Config {
+    /// The file's settings, or the defaults where there is no file.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => anyhow::bail!("cannot read {}: {error}", path.display()),
+        };
+        toml::from_str(&text).map_err(|error| anyhow::anyhow!("cannot use {}: {error}", path.display()))
+    }
+}
+
+/// Where everything is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dirs {
+    pub home: PathBuf,
+    pub config: PathBuf,
+    pub data: PathBuf,
+    pub state: PathBuf,
+    pub runtime: Option<PathBuf>,
+}
+
+impl Dirs {
+    /// The platform's directories; `DWELL_CONFIG_DIR`, `DWELL_DATA_DIR`, `DWELL_STATE_DIR` and `DWELL_RUNTIME_DIR` go
+    /// before them.
+    pub fn find(env: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Self> {
+        let own = directories::ProjectDirs::from("", "", "dwell");
+        let base = directories::BaseDirs::new();
+        let (Some(own), Some(base)) = (own, base) else {
+            anyhow::bail!("no home directory: neither HOME nor the user database names one; set HOME");
+        };
+        let named = |name: &str| env(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let state = named("DWELL_STATE_DIR");
+        let state = state.unwrap_or_else(|| own.state_dir().unwrap_or_else(|| own.data_local_dir()).to_path_buf());
+        Ok(Self {
+            home: base.home_dir().to_path_buf(),
+            config: named("DWELL_CONFIG_DIR").unwrap_or_else(|| own.config_dir().to_path_buf()),
+            data: named("DWELL_DATA_DIR").unwrap_or_else(|| own.data_local_dir().to_path_buf()),
+            runtime: named("DWELL_RUNTIME_DIR").or_else(|| own.runtime_dir().map(Path::to_path_buf)),
+            state,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_not_known_is_an_error_with_its_line() {
+        let error = toml::from_str::<Config>("[turn]\nmax_round = 3\n").expect_err("a slip");
+        assert!(error.to_string().contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn an_empty_file_is_the_defaults() {
+        let config: Config = toml::from_str("").expect("empty");
+        assert_eq!((config.turn.max_rounds, config.history.tools), (100, History::Session));
+    }
+}

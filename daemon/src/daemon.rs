@@ -1,0 +1,225 @@
+//! The daemon put together: it alone builds the parts, hands each what it needs, and owns the order in which they end.
+
+use crate::command::Commands;
+use crate::config::{Config, Dirs};
+use crate::provider::registry::{ProviderConfig, Providers};
+use crate::rpc;
+use crate::session::Sessions;
+use crate::session::services::{Limits, Services};
+use crate::shutdown::{self, Shutdown, Signals};
+use crate::store::{Owner, Store};
+use crate::transport::{self, Connections, ListenError, Listener, Place, Service};
+use crate::workspace::{Places, Workspaces};
+use anyhow::Context;
+use protocol::daemon::DaemonInfo;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{Notify, broadcast};
+
+/// Changes that a watcher may fall behind before it has to list anew.
+const CHANGES: usize = 256;
+/// Threads for blocking work. They come when needed and go after ten seconds.
+const BLOCKING_THREADS: usize = 16;
+
+const USAGE: &str = "\
+usage: dwelld [--socket PATH]
+
+Keeps agent sessions alive and serves them over a Unix socket. Stops on SIGTERM; a second one forces.
+
+  --socket PATH   listen there instead of the usual place (also DWELL_SOCKET)
+  --version       print the release
+  --help          print this
+
+environment: DWELL_CONFIG_DIR, DWELL_DATA_DIR, DWELL_STATE_DIR, DWELL_RUNTIME_DIR, DWELL_PROVIDER,
+             DWELL_LOG (error, warn, info, debug, trace; default info)
+exit codes:  0 stopped as asked, 1 failed, 2 wrong usage, 3 another dwelld runs already";
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+enum Asked {
+    Run { socket: Option<PathBuf> },
+    Print(&'static str),
+}
+
+/// Runs the daemon to its end.
+pub fn main() -> ExitCode {
+    match parse(std::env::args_os().skip(1)) {
+        Ok(Asked::Run { socket }) => start(socket),
+        Ok(Asked::Print(text)) => {
+            say(text);
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            complain(&format!("dwelld: {problem}\n\n{USAGE}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn start(socket: Option<PathBuf>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .build();
+    let result = runtime.context("cannot start").and_then(|runtime| {
+        let result = runtime.block_on(run(socket));
+        // Blocking work that hangs (a dead network disk) must not keep the process.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        result
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("dwelld: {error:#}"));
+            ExitCode::from(error.downcast_ref::<ListenError>().map_or(1, ListenError::exit_code))
+        }
+    }
+}
+
+async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
+    log_to_stderr();
+    let dirs = Dirs::find(|name| std::env::var_os(name))?;
+    let config = Config::read(&dirs.config.join("config.toml"))?;
+    let signals = Signals::install().context("cannot take over signals")?;
+    let shutdown = Shutdown::new(Duration::from_millis(config.shutdown.grace_ms));
+
+    // The lock comes before the store: of two daemons started at once only one gets as far as opening it.
+    let place = match socket {
+        Some(socket) => Place::named(socket),
+        None => Place::usual(&dirs.state, dirs.runtime.as_deref()),
+    };
+    let listener = transport::listener::listen(place)?;
+    let store_path = dirs.data.join("sessions.db");
+    let owner = Owner {
+        pid: std::process::id(),
+        socket: listener.socket().display().to_string(),
+        state_dir: dirs.state.clone(),
+    };
+    let store = Store::open(&store_path, owner)?;
+    let workspaces = Workspaces::new(Places { home: dirs.home.clone(), state_dir: dirs.state.clone() });
+    let sessions = Sessions::new(services(&config, &dirs, store.clone(), workspaces.clone()));
+    let connections = Connections::default();
+    let methods = rpc::methods(rpc::Backend {
+        sessions: sessions.clone(),
+        commands: Commands::new(sessions.clone()),
+        trust: workspaces.trust(),
+        shutdown: shutdown.clone(),
+        connections: connections.clone(),
+        info: info(),
+        socket: listener.socket().to_path_buf(),
+        store: store_path,
+    });
+    let service =
+        Service { methods, urgent: rpc::URGENT, limits: transport_limits(&config), connections };
+
+    tokio::spawn(signals.drive(shutdown.clone()));
+    let recovering = tokio::spawn({
+        let sessions = sessions.clone();
+        async move { sessions.recover().await }
+    });
+    tracing::info!(socket = %listener.socket().display(), pid = std::process::id(), "dwelld is ready");
+    shutdown::notify_ready();
+    serve(listener, service, &sessions, &shutdown).await;
+    recovering.abort();
+    store.close().await;
+    tracing::info!("dwelld has stopped");
+    Ok(())
+}
+
+/// Serves until the end begins; clients see their turns end before the socket goes.
+async fn serve(listener: Listener, service: Service, sessions: &Sessions, shutdown: &Shutdown) {
+    let stop = tokio_util::sync::CancellationToken::new();
+    let ending = async {
+        shutdown.stopping().cancelled().await;
+        shutdown::notify_stopping();
+        sessions.stop(shutdown.grace_over()).await;
+        stop.cancel();
+    };
+    tokio::join!(transport::serve(&listener, service, stop.clone()), ending);
+}
+
+fn services(config: &Config, dirs: &Dirs, store: Store, workspaces: Workspaces) -> Services {
+    Services {
+        store,
+        providers: Providers::new(ProviderConfig {
+            env: Arc::new(|name| std::env::var(name).ok()),
+            settings: config.provider.clone(),
+            search: search_path(dirs),
+        }),
+        workspaces,
+        limits: Limits {
+            max_rounds: config.turn.max_rounds,
+            history: config.history.tools,
+            unload_after_ms: config.session.unload_after_ms,
+        },
+        spill_dir: dirs.state.join("output"),
+        changes: broadcast::Sender::new(CHANGES),
+        left: Arc::new(Notify::new()),
+        stopping: AtomicBool::new(false),
+    }
+}
+
+fn transport_limits(config: &Config) -> transport::Limits {
+    transport::Limits {
+        frame: config.limits.frame,
+        calls: config.limits.calls,
+        connections: config.limits.connections,
+        unread: Duration::from_millis(config.limits.unread_ms),
+        ..transport::Limits::default()
+    }
+}
+
+/// Where `dwell-provider-NAME` is looked for: the user's plugins, beside this binary, then PATH.
+fn search_path(dirs: &Dirs) -> Vec<PathBuf> {
+    let mut search = vec![dirs.home.join(".agents/plugins")];
+    let beside = std::env::current_exe().ok().and_then(|exe| exe.parent().map(PathBuf::from));
+    search.extend(beside);
+    search.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
+    search
+}
+
+fn info() -> DaemonInfo {
+    let started_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    DaemonInfo {
+        name: "dwelld".to_owned(),
+        version: protocol::version::RELEASE.to_owned(),
+        pid: std::process::id(),
+        started_at: u64::try_from(started_at).unwrap_or(u64::MAX),
+    }
+}
+
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("DWELL_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    // Only a second call fails, and a test may have made the first.
+    let _ = subscriber.try_init();
+}
+
+fn parse(args: impl Iterator<Item = std::ffi::OsString>) -> Result<Asked, String> {
+    let mut socket = std::env::var_os("DWELL_SOCKET").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let mut args = args;
+    while let Some(arg) = args.next() {
+        match arg.to_str() {
+            Some("--socket") => socket = Some(args.next().ok_or("--socket needs a path")?.into()),
+            Some("--version" | "-V") => return Ok(Asked::Print(concat!("dwelld ", env!("CARGO_PKG_VERSION")))),
+            Some("--help" | "-h") => return Ok(Asked::Print(USAGE)),
+            _ => return Err(format!("{} is not an option", arg.to_string_lossy())),
+        }
+    }
+    Ok(Asked::Run { socket })
+}
+
+#[allow(clippy::print_stdout)]
+fn say(text: &str) {
+    println!("{text}");
+}
+
+/// Before there is a log, and for whoever started the daemon by hand.
+#[allow(clippy::print_stderr)]
+fn complain(text: &str) {
+    eprintln!("{text}");
+}

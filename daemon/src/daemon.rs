@@ -11,7 +11,6 @@ use crate::store::{Owner, Store};
 use crate::transport::{self, Connections, ListenError, Listener, Place, Service};
 use crate::workspace::{Places, Workspaces};
 use anyhow::Context;
-use protocol::daemon::DaemonInfo;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -102,16 +101,14 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     let workspaces = Workspaces::new(Places { home: dirs.home.clone(), state_dir: dirs.state.clone() });
     let sessions = Sessions::new(services(&config, &dirs, store.clone(), workspaces.clone()));
     let connections = Connections::default();
-    let methods = rpc::methods(rpc::Backend {
+    let methods = rpc::methods(rpc::Parts {
         sessions: sessions.clone(),
         commands: Commands::new(sessions.clone()),
-        trust: workspaces.trust(),
-        shutdown: shutdown.clone(),
+        trusts: workspaces.trust(),
         connections: connections.clone(),
-        info: info(),
-        socket: listener.socket().to_path_buf(),
-        store: store_path,
-    });
+        shutdown: shutdown.clone(),
+        about: rpc::About { started_at: now_ms(), socket: listener.socket().to_path_buf(), store: store_path },
+    })?;
     let service =
         Service { methods, urgent: rpc::URGENT, limits: transport_limits(&config), connections };
 
@@ -181,14 +178,9 @@ fn search_path(dirs: &Dirs) -> Vec<PathBuf> {
     search
 }
 
-fn info() -> DaemonInfo {
-    let started_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    DaemonInfo {
-        name: "dwelld".to_owned(),
-        version: protocol::version::RELEASE.to_owned(),
-        pid: std::process::id(),
-        started_at: u64::try_from(started_at).unwrap_or(u64::MAX),
-    }
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn log_to_stderr() {

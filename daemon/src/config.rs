@@ -67,7 +67,9 @@ impl Default for Turn {
 
 impl Default for Session {
     fn default() -> Self {
-        Self { unload_after_ms: 60_000 }
+        Self {
+            unload_after_ms: 60_000,
+        }
     }
 }
 
@@ -94,10 +96,13 @@ impl Config {
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
             Err(error) => anyhow::bail!("cannot read {}: {error}", path.display()),
         };
-        toml::from_str(&text).map_err(|error| anyhow::anyhow!("cannot use {}: {error}", path.display()))
+        toml::from_str(&text)
+            .map_err(|error| anyhow::anyhow!("cannot use {}: {error}", path.display()))
     }
 }
 
@@ -118,16 +123,23 @@ impl Dirs {
         let own = directories::ProjectDirs::from("", "", "dwell");
         let base = directories::BaseDirs::new();
         let (Some(own), Some(base)) = (own, base) else {
-            anyhow::bail!("no home directory: neither HOME nor the user database names one; set HOME");
+            anyhow::bail!(
+                "no home directory: neither HOME nor the user database names one; set HOME"
+            );
         };
         let named = |name: &str| env(name).filter(|v| !v.is_empty()).map(PathBuf::from);
         let state = named("DWELL_STATE_DIR");
-        let state = state.unwrap_or_else(|| own.state_dir().unwrap_or_else(|| own.data_local_dir()).to_path_buf());
+        let state = state.unwrap_or_else(|| {
+            own.state_dir()
+                .unwrap_or_else(|| own.data_local_dir())
+                .to_path_buf()
+        });
         Ok(Self {
             home: base.home_dir().to_path_buf(),
             config: named("DWELL_CONFIG_DIR").unwrap_or_else(|| own.config_dir().to_path_buf()),
             data: named("DWELL_DATA_DIR").unwrap_or_else(|| own.data_local_dir().to_path_buf()),
-            runtime: named("DWELL_RUNTIME_DIR").or_else(|| own.runtime_dir().map(Path::to_path_buf)),
+            runtime: named("DWELL_RUNTIME_DIR")
+                .or_else(|| own.runtime_dir().map(Path::to_path_buf)),
             state,
         })
     }
@@ -146,6 +158,9 @@ mod tests {
     #[test]
     fn an_empty_file_is_the_defaults() {
         let config: Config = toml::from_str("").expect("empty");
-        assert_eq!((config.turn.max_rounds, config.history.tools), (100, History::Session));
+        assert_eq!(
+            (config.turn.max_rounds, config.history.tools),
+            (100, History::Session)
+        );
     }
 }

@@ -73,7 +73,11 @@ fn start(socket: Option<PathBuf>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&format!("dwelld: {error:#}"));
-            ExitCode::from(error.downcast_ref::<ListenError>().map_or(1, ListenError::exit_code))
+            ExitCode::from(
+                error
+                    .downcast_ref::<ListenError>()
+                    .map_or(1, ListenError::exit_code),
+            )
         }
     }
 }
@@ -98,7 +102,10 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         state_dir: dirs.state.clone(),
     };
     let store = Store::open(&store_path, owner)?;
-    let workspaces = Workspaces::new(Places { home: dirs.home.clone(), state_dir: dirs.state.clone() });
+    let workspaces = Workspaces::new(Places {
+        home: dirs.home.clone(),
+        state_dir: dirs.state.clone(),
+    });
     let sessions = Sessions::new(services(&config, &dirs, store.clone(), workspaces.clone()));
     let connections = Connections::default();
     let methods = rpc::methods(rpc::Parts {
@@ -107,10 +114,18 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         trusts: workspaces.trust(),
         connections: connections.clone(),
         shutdown: shutdown.clone(),
-        about: rpc::About { started_at: now_ms(), socket: listener.socket().to_path_buf(), store: store_path },
+        about: rpc::About {
+            started_at: now_ms(),
+            socket: listener.socket().to_path_buf(),
+            store: store_path,
+        },
     })?;
-    let service =
-        Service { methods, urgent: rpc::URGENT, limits: transport_limits(&config), connections };
+    let service = Service {
+        methods,
+        urgent: rpc::URGENT,
+        limits: transport_limits(&config),
+        connections,
+    };
 
     tokio::spawn(signals.drive(shutdown.clone()));
     let recovering = tokio::spawn({
@@ -172,32 +187,47 @@ fn transport_limits(config: &Config) -> transport::Limits {
 /// Where `dwell-provider-NAME` is looked for: the user's plugins, beside this binary, then PATH.
 fn search_path(dirs: &Dirs) -> Vec<PathBuf> {
     let mut search = vec![dirs.home.join(".agents/plugins")];
-    let beside = std::env::current_exe().ok().and_then(|exe| exe.parent().map(PathBuf::from));
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|exe| exe.parent().map(PathBuf::from));
     search.extend(beside);
-    search.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
+    search.extend(
+        std::env::var_os("PATH")
+            .iter()
+            .flat_map(std::env::split_paths),
+    );
     search
 }
 
 fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("DWELL_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
     // Only a second call fails, and a test may have made the first.
     let _ = subscriber.try_init();
 }
 
 fn parse(args: impl Iterator<Item = std::ffi::OsString>) -> Result<Asked, String> {
-    let mut socket = std::env::var_os("DWELL_SOCKET").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let mut socket = std::env::var_os("DWELL_SOCKET")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
     let mut args = args;
     while let Some(arg) = args.next() {
         match arg.to_str() {
             Some("--socket") => socket = Some(args.next().ok_or("--socket needs a path")?.into()),
-            Some("--version" | "-V") => return Ok(Asked::Print(concat!("dwelld ", env!("CARGO_PKG_VERSION")))),
+            Some("--version" | "-V") => {
+                return Ok(Asked::Print(concat!("dwelld ", env!("CARGO_PKG_VERSION"))));
+            }
             Some("--help" | "-h") => return Ok(Asked::Print(USAGE)),
             _ => return Err(format!("{} is not an option", arg.to_string_lossy())),
         }

@@ -47,9 +47,37 @@ enum Happening {
 fn happening() -> impl Strategy<Value = Happening> {
     use Happening::*;
     prop::sample::select(vec![
-        Prompt, Prompt, Queue, Steer, Say, Say, Say, Think, Call, Call, CallWithOwnId, RoundEnds, RoundEnds, Ask, Answer,
-        Start, Output, Succeed, Succeed, Fail, Fail, Retry, Cancel, ProviderFails, Clear, Compact, Replace, Switch,
-        NextRound, NextRound, RunByHand,
+        Prompt,
+        Prompt,
+        Queue,
+        Steer,
+        Say,
+        Say,
+        Say,
+        Think,
+        Call,
+        Call,
+        CallWithOwnId,
+        RoundEnds,
+        RoundEnds,
+        Ask,
+        Answer,
+        Start,
+        Output,
+        Succeed,
+        Succeed,
+        Fail,
+        Fail,
+        Retry,
+        Cancel,
+        ProviderFails,
+        Clear,
+        Compact,
+        Replace,
+        Switch,
+        NextRound,
+        NextRound,
+        RunByHand,
     ])
 }
 
@@ -62,12 +90,23 @@ struct Recorder {
 
 impl Recorder {
     fn new() -> Self {
-        Self { session: "calm-otter-1".into(), state: State::default(), log: Vec::new() }
+        Self {
+            session: "calm-otter-1".into(),
+            state: State::default(),
+            log: Vec::new(),
+        }
     }
 
     fn add(&mut self, turn: Option<TurnId>, kind: EventKind) {
         let seq = self.log.len() as u64 + 1;
-        let event = Event { session: self.session.clone(), seq, first_seq: None, at: seq, turn, kind };
+        let event = Event {
+            session: self.session.clone(),
+            seq,
+            first_seq: None,
+            at: seq,
+            turn,
+            kind,
+        };
         self.state.apply(&event);
         self.log.push(event);
     }
@@ -81,38 +120,85 @@ impl Recorder {
         for (of, kind) in restart::loose_ends(&self.state, &turn, &[], "cancelled") {
             self.add(of, kind);
         }
-        self.add(Some(turn), EventKind::TurnEnded { status, reply: "why".into() });
+        self.add(
+            Some(turn),
+            EventKind::TurnEnded {
+                status,
+                reply: "why".into(),
+            },
+        );
     }
 
     fn round(&mut self) {
-        let Step::CallModel(round) = next_step(&self.state, MAX_ROUNDS) else { return };
+        let Step::CallModel(round) = next_step(&self.state, MAX_ROUNDS) else {
+            return;
+        };
         let message = self.state.next_message();
         self.add(self.turn(), EventKind::RoundStarted { round, message });
     }
 
     fn happen(&mut self, what: Happening) {
-        let open_round = self.state.turn.as_ref().and_then(|t| t.round.clone()).filter(|r| !r.whole);
-        let call = self.state.pending_calls().next().map(|c| (c.call.clone(), c.started));
+        let open_round = self
+            .state
+            .turn
+            .as_ref()
+            .and_then(|t| t.round.clone())
+            .filter(|r| !r.whole);
+        let call = self
+            .state
+            .pending_calls()
+            .next()
+            .map(|c| (c.call.clone(), c.started));
         let turn = self.turn();
         match (what, turn.is_some()) {
             (Happening::Prompt, false) => {
                 let id = self.state.next_turn(&self.session);
                 let text = "do it".to_owned();
-                self.add(Some(id), EventKind::TurnStarted { text, images: vec![], token: None, client: None });
+                self.add(
+                    Some(id),
+                    EventKind::TurnStarted {
+                        text,
+                        images: vec![],
+                        token: None,
+                        client: None,
+                    },
+                );
                 self.round();
             }
             (Happening::Queue, true) => {
                 let (queued, text) = (self.state.next_queued(), "later".to_owned());
-                self.add(None, EventKind::Queued { queued, text, images: vec![], token: None, client: None });
+                self.add(
+                    None,
+                    EventKind::Queued {
+                        queued,
+                        text,
+                        images: vec![],
+                        token: None,
+                        client: None,
+                    },
+                );
             }
-            (Happening::Steer, true) => self.add(turn, EventKind::Steered { text: "rather so".into() }),
+            (Happening::Steer, true) => self.add(
+                turn,
+                EventKind::Steered {
+                    text: "rather so".into(),
+                },
+            ),
             (Happening::Say | Happening::Think, true) => {
                 let Some(round) = open_round else { return };
                 let text = "a, b 😀".to_owned();
                 let said = self.state.round_text().chars().count() as u64;
                 let kind = match what {
-                    Happening::Say => EventKind::Saying { message: round.message, offset: said, text },
-                    _ => EventKind::Thinking { message: thought_of(&round.message), offset: 0, text },
+                    Happening::Say => EventKind::Saying {
+                        message: round.message,
+                        offset: said,
+                        text,
+                    },
+                    _ => EventKind::Thinking {
+                        message: thought_of(&round.message),
+                        offset: 0,
+                        text,
+                    },
                 };
                 self.add(turn, kind);
             }
@@ -120,16 +206,37 @@ impl Recorder {
                 let Some(round) = open_round else { return };
                 let id = matches!(what, Happening::CallWithOwnId).then(|| "call_0".to_owned());
                 let call = format!("c{}", self.state.counters.calls + 1).into();
-                let arguments = if id.is_some() { json!("not an object") } else { json!({"path": "x"}) };
+                let arguments = if id.is_some() {
+                    json!("not an object")
+                } else {
+                    json!({"path": "x"})
+                };
                 let name = "read".to_owned();
                 let message = Some(round.message);
-                self.add(turn, EventKind::Doing { call, message, name, arguments, id, parent: None, via: None });
+                self.add(
+                    turn,
+                    EventKind::Doing {
+                        call,
+                        message,
+                        name,
+                        arguments,
+                        id,
+                        parent: None,
+                        via: None,
+                    },
+                );
             }
             (Happening::RoundEnds, true) => {
                 let Some(round) = open_round else { return };
                 let text = self.state.round_text().to_owned();
                 if !text.is_empty() || round.calls == 0 {
-                    self.add(turn.clone(), EventKind::Said { message: round.message, text });
+                    self.add(
+                        turn.clone(),
+                        EventKind::Said {
+                            message: round.message,
+                            text,
+                        },
+                    );
                 }
                 if let Step::Finish(status, _) = next_step(&self.state, MAX_ROUNDS) {
                     self.end(status);
@@ -144,14 +251,35 @@ impl Recorder {
                 let Some((call, false)) = call else { return };
                 if self.state.approval_of(&call).is_none() {
                     let approval = self.state.next_approval(&self.session);
-                    let (tool, arguments, why) = ("read".to_owned(), json!({}), "a rule".to_owned());
-                    self.add(turn, EventKind::ApprovalAsked { approval, call, tool, arguments, why });
+                    let (tool, arguments, why) =
+                        ("read".to_owned(), json!({}), "a rule".to_owned());
+                    self.add(
+                        turn,
+                        EventKind::ApprovalAsked {
+                            approval,
+                            call,
+                            tool,
+                            arguments,
+                            why,
+                        },
+                    );
                 }
             }
             (Happening::Answer, true) => {
-                let Some(approval) = self.state.approvals.keys().next().cloned() else { return };
+                let Some(approval) = self.state.approvals.keys().next().cloned() else {
+                    return;
+                };
                 let (answer, scope, by) = (Answer::Allow, Scope::Call, "me".to_owned());
-                self.add(turn, EventKind::ApprovalAnswered { approval, answer, scope, by, reason: None });
+                self.add(
+                    turn,
+                    EventKind::ApprovalAnswered {
+                        approval,
+                        answer,
+                        scope,
+                        by,
+                        reason: None,
+                    },
+                );
             }
             (Happening::Start, true) => {
                 if let Some((call, false)) = call {
@@ -160,27 +288,66 @@ impl Recorder {
             }
             (Happening::Output, true) => {
                 if let Some((call, true)) = call {
-                    self.add(turn, EventKind::ToolOutput { call, offset: 0, text: "x".into() });
+                    self.add(
+                        turn,
+                        EventKind::ToolOutput {
+                            call,
+                            offset: 0,
+                            text: "x".into(),
+                        },
+                    );
                 }
             }
             (Happening::Succeed | Happening::Fail, true) => {
                 let Some((call, _)) = call else { return };
                 let ok = matches!(what, Happening::Succeed);
                 let result = Map::from_iter([("ok".to_owned(), Value::Bool(ok))]);
-                self.add(turn, EventKind::Done { call, result, ms: 1 });
+                self.add(
+                    turn,
+                    EventKind::Done {
+                        call,
+                        result,
+                        ms: 1,
+                    },
+                );
             }
             (Happening::Retry, true) => {
-                let Some(round) = open_round.filter(|r| r.calls == 0) else { return };
+                let Some(round) = open_round.filter(|r| r.calls == 0) else {
+                    return;
+                };
                 let number = self.state.turn.as_ref().map_or(1, |t| t.rounds);
-                self.add(turn.clone(), EventKind::Unsaid { message: round.message });
-                self.add(turn.clone(), EventKind::Retrying { attempt: 2, after_ms: 1, why: "cut".into() });
+                self.add(
+                    turn.clone(),
+                    EventKind::Unsaid {
+                        message: round.message,
+                    },
+                );
+                self.add(
+                    turn.clone(),
+                    EventKind::Retrying {
+                        attempt: 2,
+                        after_ms: 1,
+                        why: "cut".into(),
+                    },
+                );
                 let message = self.state.next_message();
-                self.add(turn, EventKind::RoundStarted { round: number, message });
+                self.add(
+                    turn,
+                    EventKind::RoundStarted {
+                        round: number,
+                        message,
+                    },
+                );
             }
             (Happening::Cancel, true) => self.end(TurnStatus::Cancelled),
             (Happening::ProviderFails, true) => self.end(TurnStatus::Failed),
             (Happening::Clear, false) => self.add(None, EventKind::Cleared),
-            (Happening::Compact, false) => self.add(None, EventKind::Compacted { summary: "so far".into() }),
+            (Happening::Compact, false) => self.add(
+                None,
+                EventKind::Compacted {
+                    summary: "so far".into(),
+                },
+            ),
             (Happening::Replace, false) => {
                 let messages = vec![
                     json!({"role": "user", "content": "hello"}),
@@ -191,12 +358,30 @@ impl Recorder {
                 self.add(None, EventKind::Replaced { messages });
             }
             (Happening::Switch, _) => {
-                self.add(turn, EventKind::ProviderSwitched { name: "stub".into(), model: None });
+                self.add(
+                    turn,
+                    EventKind::ProviderSwitched {
+                        name: "stub".into(),
+                        model: None,
+                    },
+                );
             }
             (Happening::RunByHand, _) => {
                 let call = format!("c{}", self.state.counters.calls + 1).into();
-                let (name, arguments, via) = ("execute".to_owned(), json!({}), Some("run".to_owned()));
-                self.add(None, EventKind::Doing { call, message: None, name, arguments, id: None, parent: None, via });
+                let (name, arguments, via) =
+                    ("execute".to_owned(), json!({}), Some("run".to_owned()));
+                self.add(
+                    None,
+                    EventKind::Doing {
+                        call,
+                        message: None,
+                        name,
+                        arguments,
+                        id: None,
+                        parent: None,
+                        via,
+                    },
+                );
             }
             _ => {}
         }
@@ -218,15 +403,24 @@ fn check(messages: &[Message]) -> Result<(), String> {
     let mut owed: Vec<String> = Vec::new();
     for message in messages {
         match message {
-            Message::Tool { tool_call_id, content } => {
+            Message::Tool {
+                tool_call_id,
+                content,
+            } => {
                 if owed.is_empty() || owed.remove(0) != *tool_call_id {
-                    return Err(format!("a result that no call before it asked for: {tool_call_id}"));
+                    return Err(format!(
+                        "a result that no call before it asked for: {tool_call_id}"
+                    ));
                 }
                 let value: Value = serde_json::from_str(content).map_err(|e| e.to_string())?;
                 value.as_object().ok_or("a result that is no object")?;
             }
             _ if !owed.is_empty() => return Err(format!("calls without results: {owed:?}")),
-            Message::Assistant { content, tool_calls, .. } => {
+            Message::Assistant {
+                content,
+                tool_calls,
+                ..
+            } => {
                 if content.trim().is_empty() && tool_calls.is_empty() {
                     return Err("an empty assistant message".into());
                 }
@@ -237,11 +431,15 @@ fn check(messages: &[Message]) -> Result<(), String> {
                     owed.push(call.id.clone());
                 }
             }
-            Message::User { content, .. } if content.is_empty() => return Err("an empty user message".into()),
+            Message::User { content, .. } if content.is_empty() => {
+                return Err("an empty user message".into());
+            }
             Message::User { .. } | Message::System { .. } => {}
         }
     }
-    let first_is_user = messages.first().is_none_or(|m| matches!(m, Message::User { .. }));
+    let first_is_user = messages
+        .first()
+        .is_none_or(|m| matches!(m, Message::User { .. }));
     match (owed.is_empty(), first_is_user) {
         (true, true) => Ok(()),
         (false, _) => Err(format!("calls without results at the end: {owed:?}")),
@@ -305,7 +503,8 @@ proptest! {
 /// The log with the pieces of each whole message joined at the place of the last one.
 fn folded(log: &[Event]) -> Vec<Event> {
     let whole = |m: &protocol::id::MessageId| {
-        log.iter().any(|e| matches!(&e.kind, EventKind::Said { message, .. } if message == m))
+        log.iter()
+            .any(|e| matches!(&e.kind, EventKind::Said { message, .. } if message == m))
     };
     let mut out: Vec<Event> = Vec::new();
     for event in log {
@@ -313,16 +512,28 @@ fn folded(log: &[Event]) -> Vec<Event> {
             out.push(event.clone());
             continue;
         };
-        let before = out.iter().position(|e| matches!(&e.kind, EventKind::Saying { message: m, .. } if m == message));
+        let before = out
+            .iter()
+            .position(|e| matches!(&e.kind, EventKind::Saying { message: m, .. } if m == message));
         let Some(at) = before.filter(|_| whole(message)) else {
             out.push(event.clone());
             continue;
         };
         let first = out.remove(at);
-        let EventKind::Saying { text: head, .. } = &first.kind else { continue };
+        let EventKind::Saying { text: head, .. } = &first.kind else {
+            continue;
+        };
         let text = format!("{head}{text}");
-        let kind = EventKind::Saying { message: message.clone(), offset: 0, text };
-        out.push(Event { first_seq: Some(first.first()), kind, ..event.clone() });
+        let kind = EventKind::Saying {
+            message: message.clone(),
+            offset: 0,
+            text,
+        };
+        out.push(Event {
+            first_seq: Some(first.first()),
+            kind,
+            ..event.clone()
+        });
     }
     out
 }
@@ -333,7 +544,10 @@ fn a_steer_during_a_reply_comes_after_it_also_when_its_pieces_are_folded() {
     let log = log(&[Say, Steer, Say, RoundEnds, Happening::NextRound, Say]);
     let roles = |log: &[Event]| {
         let messages = State::fold(log).conversation.messages(History::Session);
-        messages.iter().map(|m| matches!(m, Message::User { .. })).collect::<Vec<_>>()
+        messages
+            .iter()
+            .map(|m| matches!(m, Message::User { .. }))
+            .collect::<Vec<_>>()
     };
     assert_eq!(roles(&log), [true, false, true, false]);
     assert_eq!(roles(&folded(&log)), [true, false, true, false]);

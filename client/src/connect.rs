@@ -201,6 +201,8 @@ fn version_failure(message: String) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Act, ScriptedDaemon, hello, run};
+    use serde_json::json;
 
     #[test]
     fn only_a_missing_listener_counts_as_no_daemon() {
@@ -216,5 +218,61 @@ mod tests {
         assert!(failure.message.contains("protocol 9 (dwelld 7.0.0)"));
         assert!(failure.message.contains(&format!("protocol {PROTOCOL}")));
         assert!(failure.hint.unwrap().contains("dwell daemon restart"));
+    }
+
+    #[test]
+    fn a_daemon_of_another_protocol_is_told_and_left_alone() {
+        run(async {
+            let daemon = ScriptedDaemon::start("version", |_, method, _| {
+                assert_eq!(method, "initialize", "nothing else is asked of it");
+                vec![Act::Answer(hello(9))]
+            });
+            let ours = connect(&daemon.place, Start::IfNeeded, Speak::Ours).await;
+            let failure = ours.unwrap_err();
+            assert_eq!(failure.exit, Exit::Unreachable);
+            assert!(
+                failure.message.contains("protocol 9 (dwelld 7.8.9)"),
+                "{failure}"
+            );
+            let any = connect(&daemon.place, Start::Never, Speak::Any).await;
+            assert_eq!(any.unwrap().daemon.unwrap().version, "7.8.9");
+        });
+    }
+
+    #[test]
+    fn a_daemon_that_refuses_the_version_is_told_in_its_own_words() {
+        run(async {
+            let daemon = ScriptedDaemon::start("refuses", |_, _, _| {
+                let data = json!({"kind": "version", "daemon": 9, "client": PROTOCOL});
+                vec![Act::Refuse(
+                    json!({"code": -32013, "message": "speaks 9", "data": data}),
+                )]
+            });
+            let failure = connect(&daemon.place, Start::IfNeeded, Speak::Ours)
+                .await
+                .unwrap_err();
+            assert_eq!(failure.message, "speaks 9");
+            assert!(failure.hint.is_some());
+            assert!(
+                connect(&daemon.place, Start::Never, Speak::Any)
+                    .await
+                    .is_ok()
+            );
+        });
+    }
+
+    #[test]
+    fn a_stale_socket_without_a_daemon_is_no_daemon() {
+        run(async {
+            let daemon = ScriptedDaemon::start("stale", |_, _, _| vec![]);
+            let mut place = daemon.place.clone();
+            place.socket = place.state.join("nobody.sock");
+            place.given = Some(place.socket.clone());
+            std::fs::write(&place.socket, "").unwrap();
+            let failure = connect(&place, Start::Never, Speak::Ours)
+                .await
+                .unwrap_err();
+            assert!(failure.message.contains("no daemon answers"), "{failure}");
+        });
     }
 }

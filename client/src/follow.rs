@@ -154,3 +154,125 @@ fn explain(failure: Failure) -> Failure {
         _ => failure,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connect::{Speak, Start};
+    use crate::testing::{Act, ScriptedDaemon, event_json, run};
+    use serde_json::{Value, json};
+
+    async fn follow(daemon: &ScriptedDaemon) -> Follow {
+        let link = Link::open(daemon.place.clone(), Start::Never, Speak::Ours)
+            .await
+            .unwrap();
+        Follow::new(Rc::new(link), "s".into(), 0)
+    }
+
+    fn saying(seq: u64, offset: u64, text: &str) -> Act {
+        let kind = json!({"type": "saying", "message": "m1", "offset": offset, "text": text});
+        Act::Send(event_json(seq, kind))
+    }
+
+    fn ended(seq: u64) -> Act {
+        let kind = json!({"type": "turn_ended", "status": "completed", "reply": ""});
+        Act::Send(event_json(seq, kind))
+    }
+
+    /// Everything said until the turn ends.
+    async fn said(follow: &mut Follow) -> String {
+        let mut all = String::new();
+        loop {
+            match follow.next().await.unwrap().kind {
+                EventKind::Saying { text, .. } => all.push_str(&text),
+                EventKind::TurnEnded { .. } => return all,
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_lost_connection_is_made_again_and_each_text_comes_once() {
+        run(async {
+            let daemon = ScriptedDaemon::start("lost", |connection, method, params| {
+                if method != "session/attach" {
+                    return vec![];
+                }
+                let sub = Act::Answer(json!("sub"));
+                match connection {
+                    0 => vec![sub, saying(1, 0, "grü"), saying(2, 3, "ne "), Act::Close],
+                    _ => {
+                        assert_eq!(params["after"], 2);
+                        // The store has folded the message in the meantime.
+                        let folded = json!({"type": "saying", "message": "m1", "offset": 0,
+                                            "first_seq": 1, "text": "grüne 😀 Au"});
+                        vec![sub, Act::Send(event_json(5, folded)), ended(6)]
+                    }
+                }
+            });
+            let mut follow = follow(&daemon).await;
+            assert_eq!(said(&mut follow).await, "grüne 😀 Au");
+        });
+    }
+
+    #[test]
+    fn falling_behind_costs_nothing_but_another_attach() {
+        run(async {
+            const EVENTS: u64 = 5_000;
+            let daemon = ScriptedDaemon::start("behind", |_, method, params| {
+                if method == "session/detach" {
+                    return vec![Act::Answer(json!(true))];
+                }
+                if method != "session/attach" {
+                    return vec![];
+                }
+                let after = params["after"].as_u64().unwrap();
+                let mut acts = vec![Act::Answer(json!("sub"))];
+                acts.extend((after + 1..=EVENTS).map(|seq| saying(seq, seq - 1, "x")));
+                acts.push(ended(EVENTS + 1));
+                acts
+            });
+            let mut follow = follow(&daemon).await;
+            follow.attach().await.unwrap();
+            // Nobody reads for so long that jsonrpsee drops the subscription.
+            let behind = |follow: &Follow| {
+                let live = follow.live.as_ref().unwrap();
+                live.events.close_reason().is_some()
+            };
+            while !behind(&follow) {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(said(&mut follow).await, "x".repeat(EVENTS as usize));
+        });
+    }
+
+    #[test]
+    fn a_cursor_beyond_the_log_is_an_error_and_not_silence() {
+        run(async {
+            let daemon = ScriptedDaemon::start("beyond", |_, method, _| match method {
+                "session/attach" => vec![Act::Refuse(json!({
+                    "code": -32006, "message": "beyond", "data": {"kind": "cursor_beyond"}
+                }))],
+                _ => vec![],
+            });
+            let failure = follow(&daemon).await.next().await.unwrap_err();
+            assert_eq!(failure.hint.as_deref(), Some("attach again"));
+        });
+    }
+
+    #[test]
+    fn trouble_of_the_store_is_told_as_a_notice() {
+        run(async {
+            let daemon = ScriptedDaemon::start("trouble", |_, _, _: &Value| vec![]);
+            let follow = follow(&daemon).await;
+            let trouble = Trouble {
+                session: "s".into(),
+                message: "disk full".into(),
+            };
+            let EventKind::Notice { level, text } = follow.as_notice(trouble).kind else {
+                panic!("a trouble is a notice");
+            };
+            assert_eq!((level, text.as_str()), (Level::Error, "disk full"));
+        });
+    }
+}

@@ -11,7 +11,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// How often a lost connection is tried again, with growing pauses, before it is given up.
-const ATTEMPTS: u32 = 6;
+const ATTEMPTS: u32 = 7;
+
+/// How many of these only wait for a daemon, and start none.
+const WAITING: u32 = 3;
 
 /// A connection to the daemon that is made anew when it breaks.
 #[derive(Debug)]
@@ -88,7 +91,8 @@ impl Link {
         }
         let mut pause = Duration::from_millis(50);
         for attempt in 1.. {
-            let start = match self.was_stopped() {
+            // Whoever looks after the daemon may bring it back by himself.
+            let start = match attempt <= WAITING || self.was_stopped() {
                 true => Start::Never,
                 false => self.start,
             };

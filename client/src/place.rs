@@ -29,22 +29,24 @@ pub(crate) struct Record {
 }
 
 impl Place {
-    /// By the command line, the environment, and the platform's directories.
+    /// By the command line, the environment, and the platform's directories; as the daemon finds them.
     pub(crate) fn find(given: Option<PathBuf>) -> Result<Self, Failure> {
-        let from_env = || std::env::var_os(SOCKET).filter(|path| !path.is_empty());
-        let given = given.or_else(|| from_env().map(PathBuf::from));
+        let given = given.or_else(|| named(SOCKET));
         let directories = directories::ProjectDirs::from("", "", "dwell").ok_or_else(|| {
             Failure::new("no home directory: neither HOME nor the user database names one")
                 .hint("set HOME, or name the socket with --socket")
                 .exit(Exit::Unreachable)
         })?;
-        let state = directories
-            .state_dir()
-            .unwrap_or_else(|| directories.data_local_dir())
-            .to_path_buf();
-        let runtime = directories.runtime_dir().unwrap_or(&state);
+        let state = named("DWELL_STATE_DIR").unwrap_or_else(|| {
+            let own = directories.state_dir();
+            own.unwrap_or_else(|| directories.data_local_dir())
+                .to_path_buf()
+        });
+        let runtime = named("DWELL_RUNTIME_DIR");
+        let runtime = runtime.or_else(|| directories.runtime_dir().map(Path::to_path_buf));
+        let usual = runtime.as_ref().unwrap_or(&state).join("dwell.sock");
         Ok(Self {
-            socket: given.clone().unwrap_or_else(|| runtime.join("dwell.sock")),
+            socket: given.clone().unwrap_or(usual),
             given,
             state,
         })
@@ -82,6 +84,13 @@ impl Place {
     pub(crate) fn history(&self) -> PathBuf {
         self.state.join("history")
     }
+}
+
+/// A path that the environment names; an empty one names nothing.
+fn named(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable)
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
 }
 
 /// The current directory as sessions name it.

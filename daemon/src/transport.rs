@@ -103,6 +103,7 @@ impl Drop for Seat {
 
 /// Serves everybody who connects until `stop`; then stops listening, delivers what is queued, and returns.
 pub async fn serve(listener: &Listener, service: Service, stop: CancellationToken) {
+    allow_descriptors(service.limits.connections);
     let server = Server {
         service,
         door: Doorkeeper::for_ourselves(),
@@ -126,6 +127,20 @@ pub async fn serve(listener: &Listener, service: Service, stop: CancellationToke
             open = server.tasks.len(),
             "gave up on clients that do not read"
         );
+    }
+}
+
+/// Lets the process have a descriptor for each client and as many again for everything else, as far as it may.
+fn allow_descriptors(clients: u32) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = u64::from(clients) * 2;
+    let wanted = limit.maximum.map_or(wanted, |most| wanted.min(most));
+    if limit.current.is_some_and(|current| current < wanted) {
+        limit.current = Some(wanted);
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::debug!(%error, wanted, "cannot raise the limit of open files");
+        }
     }
 }
 
@@ -206,3 +221,6 @@ impl Server {
             .spawn(async move { connection::linger(&stream).await });
     }
 }
+
+#[cfg(test)]
+mod tests;

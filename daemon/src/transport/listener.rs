@@ -187,6 +187,10 @@ impl Drop for Listener {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the place that the rule names"
+)]
 fn bind(place: Place, lock: File) -> Result<Listener, ListenError> {
     remove_dead(&place.socket)?;
     let path = &place.socket;
@@ -271,6 +275,10 @@ fn make_directory(file: &Path) -> Result<(), ListenError> {
 }
 
 /// Takes the lock, or says who listens. Between them lies a daemon that starts or stops: that is waited for.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nobody is served yet, so nobody waits"
+)]
 fn take_lock(place: &Place) -> Result<File, ListenError> {
     let lock = open_lock(&place.lock)?;
     let until = Instant::now() + LOCK_PATIENCE;

@@ -6,12 +6,14 @@ mod capture;
 mod edit;
 mod environment;
 mod execute;
+mod fetch;
 mod file;
 mod git;
 mod glob;
 mod grep;
 mod list;
 mod read;
+pub mod readable;
 #[cfg(test)]
 mod testing;
 mod todo;
@@ -31,6 +33,7 @@ const TOOLS: &[fn() -> Tool] = &[
     glob::tool,
     grep::tool,
     git::tool,
+    fetch::tool,
     todo::tool,
 ];
 

@@ -32,12 +32,30 @@ pub(super) struct Capture<'c> {
     /// Bytes of text so far.
     total: usize,
     streamed: usize,
+    show: Show,
     spill: Spill,
+}
+
+/// Who sees it before the result.
+#[derive(Clone, Copy, PartialEq)]
+enum Show {
+    People,
+    Nobody,
 }
 
 impl<'c> Capture<'c> {
     pub(super) fn new(call: &'c Call) -> Self {
+        Self::showing(call, Show::People)
+    }
+
+    /// For what nobody needs to see as it comes.
+    pub(super) fn silent(call: &'c Call) -> Self {
+        Self::showing(call, Show::Nobody)
+    }
+
+    fn showing(call: &'c Call, show: Show) -> Self {
         Self {
+            show,
             call,
             decoder: Decoder::default(),
             head: String::new(),
@@ -46,6 +64,12 @@ impl<'c> Capture<'c> {
             streamed: 0,
             spill: Spill::None,
         }
+    }
+
+    /// For a text that is there already.
+    pub(super) async fn whole(mut self, text: &str) -> String {
+        self.text(text).await;
+        self.finish().await
     }
 
     /// The whole text, or head and tail with what was cut and where it is.
@@ -85,7 +109,7 @@ impl<'c> Capture<'c> {
     }
 
     fn stream(&mut self, text: &str) {
-        if self.streamed > STREAMED {
+        if self.show == Show::Nobody || self.streamed > STREAMED {
             return;
         }
         self.streamed += text.len();

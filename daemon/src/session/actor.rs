@@ -3,6 +3,8 @@
 
 mod approval;
 mod call;
+mod end;
+mod queue;
 mod turn;
 mod view;
 

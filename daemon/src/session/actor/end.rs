@@ -1,0 +1,252 @@
+//! How turns end, whoever ends them: results for open calls, answers for who waits, the store's failures included.
+
+use super::{Actor, Draft, Running};
+use crate::session::message::Reply;
+use crate::session::{SessionError, SessionResult, restart};
+use crate::store::{Durability, Pace, StoreError};
+use protocol::event::{EventKind, TurnStatus};
+use protocol::id::TurnId;
+use protocol::turn::{Cancelled, Ended};
+use std::sync::atomic::Ordering;
+use tokio::sync::oneshot;
+
+impl Actor {
+    pub(super) async fn cancel(&mut self) -> SessionResult<Cancelled> {
+        for cancel in self.by_hand.values() {
+            cancel.cancel();
+        }
+        let Some(running) = &self.running else {
+            self.settle().await?;
+            return Ok(Cancelled { turn: None });
+        };
+        running.cancel.cancel();
+        let turn = running.turn.clone();
+        // The tool of a turn that waits for a person has nothing to stop: the wait itself ends.
+        self.withdraw("the turn was cancelled");
+        Ok(Cancelled { turn: Some(turn) })
+    }
+
+    pub(super) fn wait(&mut self, turn: TurnId, reply: Reply<Ended>) {
+        if self.state.turn.as_ref().is_some_and(|t| t.id == turn)
+            || self.state.ended.contains_key(&turn)
+        {
+            match self.state.ended.get(&turn) {
+                Some(seq) => self.ended(turn, *seq, reply),
+                None => self.waiters.push((turn, reply)),
+            }
+        } else {
+            super::send(
+                reply,
+                Err(SessionError::NotFound {
+                    what: "turn",
+                    id: turn.to_string(),
+                }),
+            );
+        }
+    }
+
+    /// Reads how an ended turn ended, without keeping the actor.
+    pub(super) fn ended(&self, turn: TurnId, seq: u64, reply: Reply<Ended>) {
+        let (store, session) = (self.shared.services.store.clone(), self.id.clone());
+        tokio::spawn(async move {
+            let read = store
+                .read(&session, seq - 1, 1)
+                .await
+                .map_err(SessionError::from);
+            let found = read.and_then(|entries| match entries.first().map(|e| &e.event.kind) {
+                Some(EventKind::TurnEnded { status, reply }) => Ok(Ended {
+                    turn: turn.clone(),
+                    status: *status,
+                    reply: reply.clone(),
+                    seq,
+                }),
+                _ => Err(SessionError::NotFound {
+                    what: "turn",
+                    id: turn.to_string(),
+                }),
+            });
+            super::send(reply, found);
+        });
+    }
+
+    /// Ends the turn for good. When the store cannot take it, the session is failed at once and the end is owed.
+    pub(super) async fn end(&mut self, status: TurnStatus, reply: String) {
+        // The reason is kept by `owed` and told by `trouble`.
+        let _ = self.finish(status, reply, Vec::new()).await;
+    }
+
+    pub(super) async fn finish(
+        &mut self,
+        status: TurnStatus,
+        reply: String,
+        before: Vec<Draft>,
+    ) -> SessionResult<()> {
+        let Some(turn) = self.turn_id() else {
+            return Ok(());
+        };
+        let mut drafts = self.drain();
+        drafts.extend(before);
+        drafts.extend(restart::loose_ends(
+            &self.state,
+            &turn,
+            drafts.as_slice(),
+            why_open(status),
+        ));
+        drafts.push((
+            Some(turn.clone()),
+            EventKind::TurnEnded {
+                status,
+                reply: reply.clone(),
+            },
+        ));
+        let mut owed = restart::loose_ends(&self.state, &turn, &[], why_open(status));
+        owed.push((
+            Some(turn.clone()),
+            EventKind::TurnEnded {
+                status: TurnStatus::Failed,
+                reply: String::new(),
+            },
+        ));
+        let committed = self.commit(drafts, Pace::Now, Durability::SyncSoon).await;
+        self.withdraw(why_open(status));
+        self.set_running(None);
+        let seq = match committed {
+            Ok(entries) => {
+                self.publish(entries);
+                self.state.seq
+            }
+            Err(error) => {
+                if let Some((_, EventKind::TurnEnded { reply, .. })) = owed.last_mut() {
+                    *reply = format!("Error: {error}");
+                }
+                self.owed = owed;
+                self.fail_waiters(&turn, &error.to_string());
+                self.streaming.clear();
+                self.tell_change();
+                self.quieten();
+                return Err(error.into());
+            }
+        };
+        self.answer_waiters(
+            &turn,
+            &Ended {
+                turn: turn.clone(),
+                status,
+                reply,
+                seq,
+            },
+        );
+        self.feed.rest();
+        self.quieten();
+        let goes_on = matches!(status, TurnStatus::Completed | TurnStatus::MaxRounds);
+        if goes_on && !self.shared.services.stopping.load(Ordering::Relaxed) {
+            Box::pin(self.next_queued()).await;
+        }
+        Ok(())
+    }
+
+    /// Writes down what the store could not take before.
+    pub(super) async fn settle(&mut self) -> SessionResult<()> {
+        if self.owed.is_empty() {
+            return Ok(());
+        }
+        let owed = self.owed.clone();
+        let entries = self.commit(owed, Pace::Now, Durability::SyncSoon).await?;
+        self.owed.clear();
+        self.publish(entries);
+        Ok(())
+    }
+
+    /// The store does not take what the turn streams: the turn ends, since nobody could be shown more of it.
+    pub(super) async fn fail_turn(&mut self, error: &StoreError) {
+        if let Some(running) = &self.running {
+            running.task.abort();
+        }
+        self.end(TurnStatus::Failed, format!("Error: {error}"))
+            .await;
+    }
+
+    pub(super) fn set_running(&mut self, running: Option<Running>) {
+        self.shared.busy.store(running.is_some(), Ordering::Relaxed);
+        self.running = running;
+    }
+
+    pub(super) fn answer_waiters(&mut self, turn: &TurnId, ended: &Ended) {
+        for (of, reply) in std::mem::take(&mut self.waiters) {
+            if of == *turn {
+                super::send(reply, Ok(ended.clone()));
+            } else {
+                self.waiters.push((of, reply));
+            }
+        }
+    }
+
+    pub(super) fn fail_waiters(&mut self, turn: &TurnId, error: &str) {
+        let reply = format!("Error: {error}");
+        self.answer_waiters(
+            turn,
+            &Ended {
+                turn: turn.clone(),
+                status: TurnStatus::Failed,
+                reply,
+                seq: self.state.seq,
+            },
+        );
+    }
+
+    pub(super) fn when_quiet(&mut self, reply: oneshot::Sender<()>) {
+        self.quiet.push(reply);
+        self.quieten();
+    }
+
+    /// Tells those who wait that no turn runs but such as wait for a person.
+    pub(super) fn quieten(&mut self) {
+        if self.running.is_none() || !self.asking.is_empty() {
+            for reply in self.quiet.drain(..) {
+                let _ = reply.send(());
+            }
+        }
+    }
+
+    /// The daemon stops: a turn that waits for a person stays as it is and waits again after the next start.
+    pub(super) async fn halt(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.task.abort();
+            // Its guard may hold a child process: ended here, not whenever the runtime gets to it.
+            let _ = running.task.await;
+            if self.asking.is_empty() {
+                self.end(
+                    TurnStatus::Interrupted,
+                    "interrupted: the daemon stopped".to_owned(),
+                )
+                .await;
+            }
+        }
+        for cancel in self.by_hand.values() {
+            cancel.cancel();
+        }
+        self.feed.close();
+    }
+
+    pub(super) fn vanish(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.task.abort();
+        }
+        for cancel in self.by_hand.values() {
+            cancel.cancel();
+        }
+        self.feed.close();
+    }
+}
+
+/// What an open call is told when its turn ends like this.
+fn why_open(status: TurnStatus) -> &'static str {
+    match status {
+        TurnStatus::Cancelled => "cancelled",
+        TurnStatus::Failed => "not run: the turn failed before it",
+        TurnStatus::Interrupted => "interrupted: the daemon stopped; outcome unknown",
+        TurnStatus::Completed | TurnStatus::Refused | TurnStatus::MaxRounds => {
+            "not run: the turn ended before it"
+        }
+    }
+}

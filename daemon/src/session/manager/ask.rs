@@ -1,0 +1,161 @@
+//! What is asked of one session: each method is one message to its actor, which loads first when it rests.
+
+use super::Sessions;
+use crate::provider::Message;
+use crate::session::message::{Answering, Guard, Msg};
+use crate::session::{Prompt, SessionError, SessionResult, Subscriber, fork};
+use crate::store::StoreError;
+use protocol::approval::{Answer, Approval, Scope};
+use protocol::event::EventKind;
+use protocol::id::{ApprovalId, QueuedId, SessionId, TurnId};
+use protocol::session::{Queued, Session};
+use protocol::turn::{Cancelled, Ended, Started};
+use serde_json::Value;
+
+impl Sessions {
+    pub async fn get(&self, session: &SessionId) -> SessionResult<Session> {
+        self.open(session).await?.ask(Msg::View).await
+    }
+
+    pub async fn rename(&self, session: &SessionId, title: String) -> SessionResult<u64> {
+        let title = title.trim().to_owned();
+        if title.is_empty() {
+            return Err(SessionError::Invalid("title is empty".into()));
+        }
+        self.record(session, EventKind::Renamed { title }, Guard::Anytime)
+            .await
+    }
+
+    pub async fn archive(&self, session: &SessionId, archived: bool) -> SessionResult<()> {
+        self.open(session)
+            .await?
+            .ask(|reply| Msg::Archive(archived, reply))
+            .await
+    }
+
+    pub async fn clear(&self, session: &SessionId) -> SessionResult<u64> {
+        self.record(session, EventKind::Cleared, Guard::WhenIdle)
+            .await
+    }
+
+    pub async fn replace(&self, session: &SessionId, messages: Vec<Value>) -> SessionResult<u64> {
+        for (n, message) in messages.iter().enumerate() {
+            serde_json::from_value::<Message>(message.clone()).map_err(|error| {
+                SessionError::Invalid(format!("messages[{n}] is no message: {error}"))
+            })?;
+        }
+        self.record(session, EventKind::Replaced { messages }, Guard::WhenIdle)
+            .await
+    }
+
+    pub async fn say(&self, session: &SessionId, text: String) -> SessionResult<u64> {
+        self.record(session, EventKind::CommandOutput { text }, Guard::Anytime)
+            .await
+    }
+
+    pub(super) async fn record(
+        &self,
+        session: &SessionId,
+        kind: EventKind,
+        guard: Guard,
+    ) -> SessionResult<u64> {
+        self.open(session)
+            .await?
+            .ask(|reply| Msg::Record(kind, guard, reply))
+            .await
+    }
+
+    /// `after: None` starts at the newest event. The session stays in memory while the subscriber lives.
+    pub async fn attach(
+        &self,
+        session: &SessionId,
+        after: Option<u64>,
+    ) -> SessionResult<Subscriber> {
+        let handle = self.open(session).await?;
+        handle
+            .feed
+            .subscribe(session, &self.services().store, after)
+    }
+
+    pub async fn queue(&self, session: &SessionId) -> SessionResult<Vec<Queued>> {
+        self.open(session).await?.ask(Msg::Queue).await
+    }
+
+    pub async fn unqueue(&self, session: &SessionId, queued: &QueuedId) -> SessionResult<u64> {
+        self.open(session)
+            .await?
+            .ask(|reply| Msg::Unqueue(queued.clone(), reply))
+            .await
+    }
+
+    pub async fn start(&self, session: &SessionId, prompt: Prompt) -> SessionResult<Started> {
+        self.open(session)
+            .await?
+            .ask(|reply| Msg::Start(prompt, reply))
+            .await
+    }
+
+    pub async fn steer(&self, session: &SessionId, text: String) -> SessionResult<u64> {
+        self.open(session)
+            .await?
+            .ask(|reply| Msg::Steer(text, reply))
+            .await
+    }
+
+    pub async fn cancel(&self, session: &SessionId) -> SessionResult<Cancelled> {
+        self.open(session).await?.ask(Msg::Cancel).await
+    }
+
+    pub async fn wait(&self, turn: &TurnId) -> SessionResult<Ended> {
+        let unknown = || SessionError::NotFound {
+            what: "turn",
+            id: turn.to_string(),
+        };
+        let session = fork::session_of_turn(turn).ok_or_else(unknown)?;
+        let handle = self.open(&session).await.map_err(|error| match error {
+            SessionError::Store(StoreError::NotFound(_)) => unknown(),
+            other => other,
+        })?;
+        handle.ask(|reply| Msg::Wait(turn.clone(), reply)).await
+    }
+
+    /// Questions that wait, of one session or of all. A session with a question is never unloaded.
+    pub async fn approvals(&self, session: Option<&SessionId>) -> SessionResult<Vec<Approval>> {
+        if let Some(session) = session {
+            return self.open(session).await?.ask(Msg::Approvals).await;
+        }
+        let mut all = Vec::new();
+        for handle in self.handles() {
+            all.extend(handle.ask(Msg::Approvals).await.unwrap_or_default());
+        }
+        all.sort_by_key(|a| a.asked_at);
+        Ok(all)
+    }
+
+    pub async fn answer(
+        &self,
+        approval: &ApprovalId,
+        answer: Answer,
+        scope: Scope,
+        reason: Option<String>,
+        by: &str,
+    ) -> SessionResult<u64> {
+        let unknown = || SessionError::NotFound {
+            what: "approval",
+            id: approval.to_string(),
+        };
+        let session = fork::session_of(approval.as_str()).ok_or_else(unknown)?;
+        let handle = self.open(&session).await.map_err(|error| match error {
+            SessionError::Store(StoreError::NotFound(_)) => unknown(),
+            other => other,
+        })?;
+        let answering = Answering {
+            approval: approval.clone(),
+            answer,
+            scope,
+            reason,
+            by: by.to_owned(),
+        };
+        handle.ask(|reply| Msg::Answer(answering, reply)).await
+    }
+}

@@ -1,0 +1,208 @@
+//! How sessions come and go: made for a directory, forked, deleted. Must never write events of a loaded session.
+
+use super::Sessions;
+use crate::provider::Provider;
+use crate::provider::registry::BuildOptions;
+use crate::session::actor::now_ms;
+use crate::session::fork;
+use crate::session::message::Msg;
+use crate::session::state::State;
+use crate::session::{NewSession, SessionError, SessionResult, name};
+use crate::store::{Durability, Entry, Pace, SessionRow, StoreError};
+use protocol::daemon::Change;
+use protocol::id::SessionId;
+use protocol::session::{Session, SessionState};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Sessions {
+    pub async fn create(&self, new: NewSession) -> SessionResult<Session> {
+        if self.services().stopping.load(Ordering::Relaxed) {
+            return Err(SessionError::Stopping);
+        }
+        let cwd = directory(&new.cwd).await?;
+        let provider_name = new
+            .provider
+            .clone()
+            .unwrap_or_else(|| self.services().providers.default_name());
+        let env = tool_env(new.env.clone());
+        let provider = self.build(&provider_name, new.model.clone(), &env).await?;
+        let id = name::fresh();
+        let row = row_of(&id, &cwd, &new, provider_name, &env);
+        self.services().store.create(row.clone()).await?;
+        let handle = self.put(row, State::default(), Some(provider));
+        let session = handle.ask(Msg::View).await?;
+        self.tell(&session);
+        Ok(session)
+    }
+
+    pub(super) async fn build(
+        &self,
+        name: &str,
+        model: Option<String>,
+        env: &BTreeMap<String, String>,
+    ) -> SessionResult<Arc<dyn Provider>> {
+        let options = BuildOptions {
+            model,
+            env: Some(Arc::new(env.clone())),
+        };
+        let built = self.services().providers.build(name, options).await;
+        built.map_err(|error| SessionError::Provider(error.to_string()))
+    }
+
+    /// A new session with the events up to and including `at`.
+    pub async fn fork(&self, session: &SessionId, at: Option<u64>) -> SessionResult<Session> {
+        let source = self.services().store.row(session).await?;
+        let at = at.unwrap_or(source.seq);
+        if at > source.seq {
+            return Err(SessionError::CursorBeyond {
+                after: at,
+                newest: source.seq,
+            });
+        }
+        let id = name::fresh();
+        let copies = fork::copy(&self.events(session).await?, at, &id);
+        let state = State::fold(&copies);
+        let now = now_ms();
+        let title = if state.title.is_empty() {
+            source.title.clone()
+        } else {
+            state.title.clone()
+        };
+        let (status, reason) = state.status();
+        let row = SessionRow {
+            id: id.clone(),
+            title,
+            state: status,
+            reason,
+            created_at: now,
+            updated_at: now,
+            seq: 0,
+            archived: false,
+            parent: Some(session.clone()),
+            ..source
+        };
+        self.services().store.create(row.clone()).await?;
+        let row = SessionRow {
+            seq: state.seq,
+            ..row
+        };
+        let entries: Vec<Entry> = copies.into_iter().map(Entry::new).collect();
+        if !entries.is_empty() {
+            let store = &self.services().store;
+            store
+                .append(
+                    &id,
+                    entries,
+                    Some(row.clone()),
+                    Pace::Now,
+                    Durability::Synced,
+                )
+                .await?;
+        }
+        let view = self.put(row, state, None).ask(Msg::View).await?;
+        self.tell(&view);
+        Ok(view)
+    }
+
+    /// Deletes a session with all its events; its turn is stopped. An unknown one is no error.
+    pub async fn delete(&self, session: &SessionId) -> SessionResult<()> {
+        match self.services().store.lease(session).await {
+            Err(StoreError::NotFound(_)) => return Ok(()),
+            other => other?,
+        }
+        let slot = self.map().remove(session);
+        if let Some(handle) = slot.as_ref().and_then(|slot| slot.get()) {
+            handle.tell(Msg::Vanish).await;
+        }
+        self.services().store.delete(session).await?;
+        let spill = self.services().spill_dir.join(session.as_str());
+        // Only there when a tool printed too much.
+        let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(spill)).await;
+        let _ = self.services().changes.send(Change::Deleted {
+            session: session.clone(),
+        });
+        Ok(())
+    }
+
+    pub(super) fn tell(&self, session: &Session) {
+        let mut session = session.clone();
+        session.env.clear();
+        let _ = self.services().changes.send(Change::Session {
+            session: Box::new(session),
+        });
+    }
+}
+
+/// The directory of a session: absolute, there, and a directory.
+pub(super) async fn directory(cwd: &str) -> SessionResult<PathBuf> {
+    let path = Path::new(cwd);
+    if !path.is_absolute() {
+        return Err(SessionError::Invalid(format!(
+            "cwd {cwd:?} is not an absolute path"
+        )));
+    }
+    match tokio::fs::metadata(path).await {
+        Ok(found) if found.is_dir() => Ok(path.components().collect()),
+        Ok(_) => Err(SessionError::Invalid(format!(
+            "cwd {cwd:?} is not a directory"
+        ))),
+        Err(error) => Err(SessionError::Invalid(format!(
+            "cwd {cwd:?} cannot be used: {error}"
+        ))),
+    }
+}
+
+fn row_of(
+    id: &SessionId,
+    cwd: &Path,
+    new: &NewSession,
+    provider: String,
+    env: &BTreeMap<String, String>,
+) -> SessionRow {
+    let now = now_ms();
+    let settings =
+        json!({"env": env, "toolbox": new.toolbox, "agent": new.agent, "vars": new.vars});
+    SessionRow {
+        id: id.clone(),
+        title: new.title.clone().unwrap_or_default().trim().to_owned(),
+        cwd: cwd.display().to_string(),
+        state: SessionState::Idle,
+        reason: None,
+        provider,
+        model: new.model.clone(),
+        created_at: now,
+        updated_at: now,
+        seq: 0,
+        archived: false,
+        parent: None,
+        settings: settings.to_string(),
+    }
+}
+
+pub(super) fn env_of(settings: &str) -> BTreeMap<String, String> {
+    let parsed: Option<Value> = serde_json::from_str(settings).ok();
+    parsed
+        .and_then(|v| serde_json::from_value(v.get("env")?.clone()).ok())
+        .unwrap_or_default()
+}
+
+/// What tools see: the client's environment, or the plainest of the daemon's own; never a secret of dwell's.
+fn tool_env(given: Option<BTreeMap<String, String>>) -> BTreeMap<String, String> {
+    const PLAIN: [&str; 9] = [
+        "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME", "SHELL", "TZ",
+    ];
+    let own = || {
+        PLAIN
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
+            .collect()
+    };
+    let mut env: BTreeMap<String, String> = given.unwrap_or_else(own);
+    let secret = crate::provider::registry::Providers::key_variables();
+    env.retain(|name, _| !name.starts_with("DWELL_") && !secret.contains(&name.as_str()));
+    env
+}

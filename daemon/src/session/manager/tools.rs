@@ -1,0 +1,169 @@
+//! What is asked of sessions about tools and providers, and tools run by hand.
+
+use super::Sessions;
+use super::create::directory;
+use crate::session::message::{ByHand, Handle, Msg};
+use crate::session::port::Port;
+use crate::session::{SessionError, SessionResult};
+use crate::toolbox::gate::Run;
+use protocol::id::SessionId;
+use protocol::provider::{ModelInfo, ProviderInfo, ProviderInstance};
+use protocol::tool::{SourceInfo, ToolList, ToolboxInfo};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+impl Sessions {
+    pub async fn tools(&self, session: &SessionId) -> SessionResult<ToolList> {
+        let handle = self.open(session).await?;
+        let rules = Port::new(handle.clone()).rules().await;
+        let mut list = handle.shared.workspace.toolbox().list(&rules);
+        list.problems
+            .extend(handle.shared.workspace.problems().await);
+        list.problems.dedup();
+        Ok(list)
+    }
+
+    /// Runs a tool through the gate, as a model's call would. It goes on when the caller goes away.
+    pub async fn run_tool(
+        &self,
+        session: &SessionId,
+        name: &str,
+        arguments: Value,
+    ) -> SessionResult<Map<String, Value>> {
+        let handle = self.open(session).await?;
+        let (name, spill_dir) = (
+            name.to_owned(),
+            self.services().spill_dir.join(session.as_str()),
+        );
+        let running = self
+            .inner
+            .actors
+            .spawn(run_by_hand(handle, name, arguments, spill_dir));
+        running.await.map_err(|_| SessionError::Stopping)?
+    }
+
+    pub async fn toolboxes(&self, cwd: Option<&str>) -> SessionResult<Vec<ToolboxInfo>> {
+        let mut dirs: Vec<PathBuf> = match cwd {
+            Some(cwd) => vec![directory(cwd).await?],
+            None => self
+                .handles()
+                .iter()
+                .map(|h| h.shared.cwd.clone())
+                .collect(),
+        };
+        dirs.sort();
+        dirs.dedup();
+        let mut all = Vec::new();
+        for dir in dirs {
+            all.push(toolbox_info(&self.services().workspaces.get(&dir)).await);
+        }
+        Ok(all)
+    }
+
+    pub fn providers(&self) -> Vec<ProviderInfo> {
+        self.services().providers.list()
+    }
+
+    /// The conversation is kept. A provider that cannot be built leaves the session on its old one.
+    pub async fn switch_provider(
+        &self,
+        session: &SessionId,
+        name: &str,
+        model: Option<String>,
+    ) -> SessionResult<u64> {
+        let handle = self.open(session).await?;
+        let provider = self.build(name, model.clone(), &handle.shared.env).await?;
+        let name = name.to_owned();
+        handle
+            .ask(|reply| Msg::Switch {
+                name,
+                model,
+                provider,
+                reply,
+            })
+            .await
+    }
+
+    pub async fn models(&self, provider: &str) -> SessionResult<Vec<ModelInfo>> {
+        let provider = self.build(provider, None, &BTreeMap::new()).await?;
+        provider
+            .models()
+            .await
+            .map_err(|error| SessionError::Provider(error.to_string()))
+    }
+
+    pub async fn instances(&self) -> Vec<ProviderInstance> {
+        let mut all = Vec::new();
+        for handle in self.handles() {
+            all.extend(handle.ask(Msg::Instance).await.ok().flatten());
+        }
+        all
+    }
+}
+
+async fn run_by_hand(
+    handle: Handle,
+    name: String,
+    arguments: Value,
+    spill_dir: PathBuf,
+) -> SessionResult<Map<String, Value>> {
+    let cancel = CancellationToken::new();
+    let by_hand = ByHand {
+        name: name.clone(),
+        arguments: arguments.clone(),
+        parent: None,
+        via: "run",
+        cancel: cancel.clone(),
+    };
+    let call = handle.ask(|reply| Msg::ByHand(by_hand, reply)).await?;
+    let port = Arc::new(Port::new(handle.clone()));
+    let run = Run {
+        session: handle.id.clone(),
+        call: call.clone(),
+        name,
+        arguments,
+        cwd: handle.shared.cwd.clone(),
+        env: Arc::clone(&handle.shared.env),
+        cancel,
+        spill_dir,
+        permissions: port.rules().await,
+        port,
+    };
+    let ran = handle.shared.workspace.toolbox().run(run).await;
+    let (result, ms) = (ran.result.clone(), ran.ms);
+    handle
+        .ask(move |reply| Msg::ByHandDone {
+            call,
+            result,
+            ms,
+            reply,
+        })
+        .await?;
+    Ok(ran.result)
+}
+
+async fn toolbox_info(workspace: &crate::workspace::Workspace) -> ToolboxInfo {
+    let mut by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for tool in workspace.toolbox().tools() {
+        by_source
+            .entry(tool.origin().to_owned())
+            .or_default()
+            .push(tool.name().to_owned());
+    }
+    let problems = workspace.problems().await;
+    let source = |(name, tools): (String, Vec<String>)| SourceInfo {
+        name,
+        tools,
+        health: "ready".to_owned(),
+        problems: problems.clone(),
+    };
+    let sources = by_source.into_iter().map(source).collect();
+    ToolboxInfo {
+        name: "default".to_owned(),
+        cwd: workspace.cwd().display().to_string(),
+        sources,
+    }
+}

@@ -109,14 +109,15 @@ impl<'a> Answer<'a> {
     }
 
     fn chunk(&mut self, data: &[u8], emit: &mut Emit<'_>) -> Result<(), ProviderError> {
-        let chunk: Chunk<'_> =
-            serde_json::from_slice(data).map_err(|_| self.peer.nonsense(data))?;
+        // Checked once here, the text need not be checked again string by string.
+        let text = std::str::from_utf8(data).map_err(|_| self.peer.nonsense(data))?;
+        let chunk: Chunk<'_> = serde_json::from_str(text).map_err(|_| self.peer.nonsense(data))?;
         if let Some(error) = chunk.error {
             let error = serde_json::from_str(error.get()).unwrap_or_default();
             return Err(failure::reported(self.peer, &error));
         }
-        if chunk.usage.is_some() {
-            self.usage = chunk.usage;
+        if let Some(usage) = chunk.usage {
+            self.usage = serde_json::from_str(usage.get()).ok();
         }
         match chunk.choices {
             Some(choices) => choices
@@ -137,7 +138,7 @@ impl<'a> Answer<'a> {
     }
 
     fn choice(&mut self, choice: Choice, emit: &mut Emit<'_>) -> Result<(), ProviderError> {
-        if let Some(delta) = choice.delta.or(choice.message) {
+        if let Some(delta) = choice.delta.or(choice.message.map(|whole| *whole)) {
             self.delta(delta, emit)?;
         }
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
@@ -161,7 +162,7 @@ impl<'a> Answer<'a> {
             Some(function) => self.call(CallDelta {
                 index: Some(0),
                 id: None,
-                function: Some(function),
+                function: Some(*function),
             }),
             None => Ok(()),
         }

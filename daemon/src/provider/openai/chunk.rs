@@ -10,8 +10,8 @@ use std::fmt;
 pub(super) struct Chunk<'a> {
     #[serde(default)]
     pub(super) choices: Option<Vec<Choice>>,
-    #[serde(default)]
-    pub(super) usage: Option<Value>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Choice {
     pub(super) delta: Option<Delta>,
     /// In place of `delta` in an answer that is not streamed.
     #[serde(default)]
-    pub(super) message: Option<Delta>,
+    pub(super) message: Option<Box<Delta>>,
     #[serde(default)]
     pub(super) finish_reason: Option<String>,
 }
@@ -44,7 +44,7 @@ pub(super) struct Delta {
     pub(super) tool_calls: Option<Vec<CallDelta>>,
     /// A call as older servers write it.
     #[serde(default)]
-    pub(super) function_call: Option<FunctionDelta>,
+    pub(super) function_call: Option<Box<FunctionDelta>>,
 }
 
 #[derive(Deserialize)]

@@ -4,6 +4,7 @@
 mod checkpoint;
 mod fault;
 mod fold;
+mod kind;
 mod lease;
 mod mailbox;
 mod pace;
@@ -163,8 +164,7 @@ impl Store {
             std::path::absolute(path).map_err(|error| fault::from_io(path, "open it", &error))?;
         let mut conn = schema::open(&path)?;
         let proof = lease::Proof::new(&owner)?;
-        proof
-            .announce(&conn, &owner)
+        schema::first_commit(&path, &conn, |conn| proof.announce(conn, &owner))
             .map_err(|error| fault::from_sqlite(&path, "open it", &error))?;
         let pages =
             watch_log(&mut conn).map_err(|error| fault::from_sqlite(&path, "open it", &error))?;

@@ -206,6 +206,11 @@ impl Mailbox {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn has_chores(&self) -> bool {
+        !self.lock().chores.is_empty()
+    }
+
     fn put(&self, job: Job) -> Result<(), StoreError> {
         let mut state = self.lock();
         if state.door != Door::Open {
@@ -249,5 +254,102 @@ impl Mailbox {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn job(pace: Pace) -> Job {
+        Job {
+            work: Work::Append(Append {
+                session: SessionId::from("a"),
+                entries: Vec::new(),
+                row: None,
+                pace,
+                durability: Durability::Committed,
+            }),
+            reply: oneshot::channel().0,
+            _room: None,
+        }
+    }
+
+    fn mailbox(paces: &[Pace]) -> Mailbox {
+        let mailbox = Mailbox::new(Path::new("dwell.db"));
+        for pace in paces {
+            mailbox.put(job(*pace)).unwrap();
+        }
+        mailbox
+    }
+
+    fn taken(next: Next) -> usize {
+        match next {
+            Next::Commit(jobs) => jobs.len(),
+            Next::Chore(_) | Next::Quiet | Next::End => 0,
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn pieces_are_taken_at_the_floor_and_not_before() {
+        let mailbox = mailbox(&[Pace::Floor, Pace::Floor]);
+        let floor = Instant::now() + Duration::from_millis(20);
+        assert_eq!(taken(mailbox.next(floor, None)), 2);
+        assert!(Instant::now() >= floor);
+    }
+
+    #[test]
+    fn an_urgent_job_takes_waiting_pieces_along_at_once() {
+        let mailbox = mailbox(&[Pace::Floor, Pace::Now, Pace::Floor]);
+        assert_eq!(taken(mailbox.next(Instant::now() + LONG, None)), 3);
+    }
+
+    #[test]
+    fn an_urgent_job_wakes_a_writer_that_waits_for_the_floor() {
+        let mailbox = mailbox(&[Pace::Floor]);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| taken(mailbox.next(Instant::now() + LONG, None)));
+            mailbox.put(job(Pace::Now)).unwrap();
+            assert_eq!(writer.join().unwrap(), 2);
+        });
+    }
+
+    #[test]
+    fn chores_wait_for_urgent_jobs_but_not_for_the_floor() {
+        let mailbox = mailbox(&[Pace::Now]);
+        mailbox.chore(Chore::Purge);
+        assert_eq!(taken(mailbox.next(Instant::now() + LONG, None)), 1);
+        mailbox.put(job(Pace::Floor)).unwrap();
+        let next = mailbox.next(Instant::now() + LONG, None);
+        assert!(matches!(next, Next::Chore(Chore::Purge)));
+    }
+
+    #[test]
+    fn quiet_is_told_once_its_instant_has_come() {
+        let mailbox = mailbox(&[]);
+        let quiet = Instant::now() + Duration::from_millis(10);
+        assert!(matches!(
+            mailbox.next(Instant::now(), Some(quiet)),
+            Next::Quiet
+        ));
+        assert!(Instant::now() >= quiet);
+    }
+
+    #[test]
+    fn a_closed_mailbox_gives_out_what_it_has_and_takes_no_more() {
+        let mailbox = mailbox(&[Pace::Floor]);
+        mailbox.close();
+        assert!(matches!(
+            mailbox.put(job(Pace::Now)),
+            Err(StoreError::Closed)
+        ));
+        assert_eq!(taken(mailbox.next(Instant::now() + LONG, None)), 1);
+        assert!(matches!(
+            mailbox.next(Instant::now() + LONG, None),
+            Next::End
+        ));
     }
 }

@@ -25,11 +25,17 @@ impl Pacer {
 
     pub(super) fn committing(&mut self, jobs: &[Job]) {
         let now = Instant::now();
-        let pieces = jobs.iter().filter_map(|job| match &job.work {
-            Work::Append(append) if append.pace == Pace::Floor => Some(&append.session),
-            _ => None,
-        });
-        for session in pieces {
+        self.pieces(
+            now,
+            jobs.iter().filter_map(|job| match &job.work {
+                Work::Append(append) if append.pace == Pace::Floor => Some(&append.session),
+                _ => None,
+            }),
+        );
+    }
+
+    fn pieces<'a>(&mut self, now: Instant, sessions: impl Iterator<Item = &'a SessionId>) {
+        for session in sessions {
             self.last = Some(now);
             match self.streaming.iter_mut().find(|(id, _)| id == session) {
                 Some((_, at)) => *at = now,
@@ -48,4 +54,28 @@ fn floor(sessions: usize) -> Duration {
         5..=12 => 2,
         _ => 4,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_piece_after_quiet_does_not_wait() {
+        assert!(Pacer::default().floor() <= Instant::now());
+    }
+
+    #[test]
+    fn the_floor_rises_with_the_sessions_that_stream_and_falls_when_they_stop() {
+        let mut pacer = Pacer::default();
+        let began = Instant::now();
+        let ids: Vec<_> = (0..20).map(|n| SessionId::from(format!("s{n}"))).collect();
+        for (sessions, millis) in [(1, 1), (4, 1), (5, 2), (12, 2), (20, 4)] {
+            pacer.pieces(began, ids[..sessions].iter());
+            assert_eq!(pacer.floor(), began + Duration::from_millis(millis));
+        }
+        let later = began + STREAMING;
+        pacer.pieces(later, ids[..1].iter());
+        assert_eq!(pacer.floor(), later + Duration::from_millis(1));
+    }
 }

@@ -215,7 +215,7 @@ fn as_it_is(
 }
 
 /// Where a page of a list ended.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     updated_at: i64,
     key: Key,
@@ -247,6 +247,9 @@ impl Place {
     }
 }
 
+/// A page this long is most of the sessions: reading them as they lie and sorting beats looking each up by its place.
+const MOST: usize = 1000;
+
 /// A page of sessions, newest first, without their settings, and where the next begins. A limit of 0 is none.
 pub(super) fn list(
     conn: &Connection,
@@ -254,41 +257,49 @@ pub(super) fn list(
     query: &ListQuery,
     from: Place,
 ) -> rusqlite::Result<(Vec<SessionRow>, Option<String>)> {
-    let directory = match query.cwd {
-        Some(_) => "cwd = ?1 AND",
-        None => "?1 IS NULL AND",
-    };
-    let sql = format!(
-        "SELECT {}, key FROM sessions WHERE {directory} archived = ?2 AND (updated_at, key) < (?3, ?4)
-         ORDER BY updated_at DESC, key DESC",
-        rows::COLUMNS
-    );
-    let wanted = query.query.as_deref().unwrap_or_default().to_lowercase();
     let limit = match query.limit {
         0 => usize::MAX,
         limit => limit as usize,
     };
-    let mut living = Living::new(conn, own);
-    let mut statement = conn.prepare_cached(&sql)?;
+    let (hint, directory, order) = match (&query.cwd, limit < MOST) {
+        (Some(_), _) => ("", "cwd = ?1 AND", "ORDER BY updated_at DESC, key DESC"),
+        (None, true) => ("", "?1 IS NULL AND", "ORDER BY updated_at DESC, key DESC"),
+        (None, false) => ("NOT INDEXED", "?1 IS NULL AND", ""),
+    };
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT {}, key FROM sessions {hint}
+         WHERE {directory} archived = ?2 AND (updated_at, key) < (?3, ?4) {order}",
+        rows::COLUMNS
+    ))?;
     let mut found = statement.query((&query.cwd, query.archived, from.updated_at, from.key))?;
-    let mut sessions = Vec::new();
-    let mut last = Place::NEWEST;
+    let wanted = query.query.as_deref().unwrap_or_default().to_lowercase();
+    let mut listed = Vec::new();
     while let Some(row) = found.next()? {
-        let (mut session, owner) = rows::session(row)?;
-        if !matches(&session, &wanted) {
-            continue;
+        let (session, owner) = rows::session(row)?;
+        if matches(&session, &wanted) {
+            let place = Place {
+                updated_at: rows::int(session.updated_at),
+                key: row.get(13)?,
+            };
+            listed.push((place, session, owner));
         }
-        if sessions.len() == limit {
-            return Ok((sessions, Some(last.cursor())));
+        if !order.is_empty() && listed.len() > limit {
+            break;
         }
-        last = Place {
-            updated_at: rows::int(session.updated_at),
-            key: row.get(13)?,
-        };
-        as_it_is(&mut session, owner.as_deref(), &mut living)?;
-        sessions.push(session);
     }
-    Ok((sessions, None))
+    if order.is_empty() {
+        listed.sort_unstable_by_key(|(place, ..)| std::cmp::Reverse(*place));
+    }
+    let more = listed.len() > limit;
+    listed.truncate(limit);
+    let next = listed.last().filter(|_| more);
+    let next = next.map(|(place, ..)| place.cursor());
+    let mut living = Living::new(conn, own);
+    let sessions = listed.into_iter().map(|(_, mut session, owner)| {
+        as_it_is(&mut session, owner.as_deref(), &mut living)?;
+        Ok(session)
+    });
+    Ok((sessions.collect::<rusqlite::Result<_>>()?, next))
 }
 
 fn matches(session: &SessionRow, wanted: &str) -> bool {

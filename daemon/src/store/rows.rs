@@ -1,7 +1,6 @@
 //! Rows as the engine keeps them, to and from the store's types. Must never decide when or whether to write.
 
 use super::{SessionRow, search};
-use protocol::event::{Event, EventKind};
 use protocol::id::SessionId;
 use protocol::session::SessionState;
 use rusqlite::{Connection, Row};
@@ -24,20 +23,6 @@ pub(super) fn seq_of(event_id: i64) -> u64 {
 /// Times and counts; the engine's integers are signed.
 pub(super) fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// The message or call that a live piece belongs to; none for an event that stands for itself.
-pub(super) fn piece_of(event: &Event) -> Option<&str> {
-    if event.first_seq.is_some() {
-        return None;
-    }
-    match &event.kind {
-        EventKind::Saying { message, .. } | EventKind::Thinking { message, .. } => {
-            Some(message.as_str())
-        }
-        EventKind::ToolOutput { call, .. } => Some(call.as_str()),
-        _ => None,
-    }
 }
 
 pub(super) fn session(row: &Row<'_>) -> rusqlite::Result<(SessionRow, Option<String>)> {

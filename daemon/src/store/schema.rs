@@ -3,7 +3,8 @@
 
 use super::StoreError;
 use super::fault;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use super::sync::log_path;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -58,7 +59,7 @@ CREATE VIRTUAL TABLE words USING fts5 (text, at UNINDEXED, tokenize = 'unicode61
 ";
 
 /// How long a statement waits for another daemon's writer before it is tried anew.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// Pages in memory, by what a connection does.
 #[derive(Clone, Copy)]
@@ -97,6 +98,24 @@ pub(super) fn connect(path: &Path, cache: Cache) -> rusqlite::Result<Connection>
     conn.query_row("PRAGMA journal_size_limit = 4194304", [], |_| Ok(()))?;
     conn.set_prepared_statement_cache_capacity(40);
     Ok(conn)
+}
+
+/// Runs the first transaction of a start. The engine syncs the head of a log that it begins, lest old pages behind it
+/// come back after a loss of power; a log that did not exist has none, and a start waits for no disk.
+pub(super) fn first_commit<T>(
+    path: &Path,
+    conn: &Connection,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let old_log = std::fs::metadata(log_path(path)).is_ok_and(|log| log.len() > 0);
+    if !old_log {
+        conn.execute_batch("PRAGMA synchronous = OFF")?;
+    }
+    let tx = Transaction::new_unchecked(conn, TransactionBehavior::Immediate)?;
+    let done = work(&tx)?;
+    tx.commit()?;
+    conn.execute_batch("PRAGMA synchronous = NORMAL")?;
+    Ok(done)
 }
 
 /// The file is made by us before the engine sees it, so that it never has a wider mode; an existing one is not opened:
@@ -194,7 +213,7 @@ fn journal(conn: &Connection) -> rusqlite::Result<()> {
         });
         match set {
             Err(error) if fault::is_busy(&error) && Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(2));
+                std::thread::park_timeout(Duration::from_millis(2));
             }
             Err(error) => return Err(error),
             Ok(_) => return Ok(()),

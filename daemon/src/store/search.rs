@@ -1,25 +1,18 @@
-//! Full-text search: which text of an event is found, and how a person's query is understood.
+//! Full-text search: the index, and how a person's query is understood.
 //! Must never fail on odd syntax: what is not a word, a "phrase" or a prefix* is taken literally.
 
+use super::kind;
 use super::rows::{self, Key};
-use protocol::event::{Event, EventKind};
+use protocol::event::Event;
 use protocol::id::SessionId;
 use protocol::session::SearchHit;
 use rusqlite::Connection;
-use serde_json::Value;
-use std::borrow::Cow;
-
-/// Bytes of a tool's result that are indexed.
-const RESULT: usize = 8 * 1024;
-
-/// Bytes of anything else.
-const TEXT: usize = 256 * 1024;
 
 /// Words around a match.
 const SNIPPET: &str = "snippet(words, 0, '[', ']', '…', 16)";
 
 pub(super) fn index_event(conn: &Connection, key: Key, event: &Event) -> rusqlite::Result<()> {
-    match text_of(&event.kind) {
+    match kind::words(&event.kind) {
         Some(text) if !text.is_empty() => insert(conn, key, event.seq, &text, event.at),
         _ => Ok(()),
     }
@@ -100,61 +93,29 @@ fn insert(conn: &Connection, key: Key, seq: u64, text: &str, at: u64) -> rusqlit
         .map(drop)
 }
 
-fn text_of(kind: &EventKind) -> Option<Cow<'_, str>> {
-    match kind {
-        EventKind::TurnStarted { text, .. }
-        | EventKind::Said { text, .. }
-        | EventKind::Steered { text }
-        | EventKind::CommandOutput { text } => Some(Cow::Borrowed(head(text, TEXT))),
-        EventKind::Done { result, .. } => {
-            let mut text = String::new();
-            result.values().for_each(|value| strings(value, &mut text));
-            Some(Cow::Owned(text))
-        }
-        EventKind::RoundStarted { .. }
-        | EventKind::Saying { .. }
-        | EventKind::Thinking { .. }
-        | EventKind::Doing { .. }
-        | EventKind::ApprovalAsked { .. }
-        | EventKind::ApprovalAnswered { .. }
-        | EventKind::ApprovalWithdrawn { .. }
-        | EventKind::CallStarted { .. }
-        | EventKind::ToolOutput { .. }
-        | EventKind::Signed { .. }
-        | EventKind::Notice { .. }
-        | EventKind::Usage { .. }
-        | EventKind::Retrying { .. }
-        | EventKind::Unsaid { .. }
-        | EventKind::ProviderSwitched { .. }
-        | EventKind::Renamed { .. }
-        | EventKind::Compacted { .. }
-        | EventKind::Cleared
-        | EventKind::Replaced { .. }
-        | EventKind::Queued { .. }
-        | EventKind::Dequeued { .. }
-        | EventKind::Granted { .. }
-        | EventKind::TurnEnded { .. }
-        | EventKind::Unknown => None,
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::expression;
 
-/// All strings in a result, one a line, up to the cap.
-fn strings(value: &Value, text: &mut String) {
-    match value {
-        Value::String(string) => {
-            let room = RESULT.saturating_sub(text.len());
-            let taken = head(string, room);
-            if !taken.is_empty() {
-                text.push_str(taken);
-                text.push('\n');
-            }
+    #[test]
+    fn words_phrases_and_prefixes_are_kept_and_the_rest_is_literal() {
+        for (query, wanted) in [
+            ("one two", r#""one" "two""#),
+            (r#""one two" three"#, r#""one two" "three""#),
+            (r#"a"b c"d"#, r#""a" "b c" "d""#),
+            ("pre*", r#""pre"*"#),
+            (r#""one tw"*"#, r#""one tw"*"#),
+            (r#""never closed"#, r#""never closed""#),
+            ("a AND NOT b", r#""a" "AND" "NOT" "b""#),
+            ("NEAR(a b)", r#""NEAR(a" "b)""#),
+            ("text:x -y ^z +w", r#""text:x" "-y" "^z" "+w""#),
+            ("- * \"\" x", r#""x""#),
+            ("nul\0byte", r#""nul byte""#),
+        ] {
+            assert_eq!(expression(query).as_deref(), Some(wanted), "{query}");
         }
-        Value::Array(values) => values.iter().for_each(|value| strings(value, text)),
-        Value::Object(values) => values.values().for_each(|value| strings(value, text)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        for query in ["", "  ", "\"", "* - ()", "\"\"*"] {
+            assert_eq!(expression(query), None, "{query}");
+        }
     }
-}
-
-fn head(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
 }

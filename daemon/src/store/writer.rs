@@ -7,7 +7,7 @@ use super::mailbox::{Append, Chore, Job, Mailbox, Next, Work};
 use super::pace::Pacer;
 use super::rows::{Key, Piece};
 use super::sync::Syncer;
-use super::{Durability, SessionRow, StoreError, fault, fold, lease, rows, search};
+use super::{Durability, SessionRow, StoreError, fault, fold, kind, lease, rows, schema, search};
 use protocol::id::SessionId;
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::HashMap;
@@ -60,8 +60,11 @@ type Done = Result<(), Stop>;
 /// What a transaction would change in the heads.
 #[derive(Default)]
 struct Pending {
+    /// A session that is here was found to be ours, or to be nobody's.
     heads: HashMap<SessionId, Option<Head>>,
     chores: Vec<Chore>,
+    /// The next row of the tail, once it was looked up: until the commit nobody else adds one.
+    next_tail: Option<i64>,
 }
 
 pub(super) struct Writer {
@@ -143,15 +146,37 @@ impl Writer {
             self.mailbox.close();
             self.closers.extend(closers);
         }
+        if jobs.is_empty() {
+            return;
+        }
         self.pacer.committing(&jobs);
         match self.transact(&jobs) {
             Ok(outcomes) => self.answer(jobs.into_iter().zip(outcomes)),
             Err(error) if jobs.len() == 1 => {
-                let error = self.fault(&jobs[0].work, &error);
-                self.answer(jobs.into_iter().map(|job| (job, Err(error.clone()))));
+                let outcome = match self.fault(&jobs[0].work, &error) {
+                    StoreError::Full { .. } => self.again_with_room(&jobs[0]),
+                    error => Err(error),
+                };
+                self.answer(jobs.into_iter().map(|job| (job, outcome.clone())));
             }
             // What fails may be one job of the group: each gets its own chance and its own answer.
             Err(_) => jobs.into_iter().for_each(|job| self.commit(vec![job])),
+        }
+    }
+
+    /// A full disk may still have room in the log, once what it holds went back into the file.
+    fn again_with_room(&mut self, job: &Job) -> Result<(), StoreError> {
+        let made = self
+            .conn
+            .busy_timeout(Duration::from_millis(100))
+            .and_then(|()| checkpoint(&self.conn, "PRAGMA wal_checkpoint(TRUNCATE)"))
+            .and(self.conn.busy_timeout(schema::BUSY));
+        if let Err(error) = made {
+            tracing::debug!(%error, "no room made in the log");
+        }
+        match self.transact(std::slice::from_ref(job)) {
+            Ok(mut outcomes) => outcomes.pop().unwrap_or(Ok(())),
+            Err(error) => Err(self.fault(&job.work, &error)),
         }
     }
 
@@ -181,7 +206,7 @@ impl Writer {
                 })
                 .collect()
         });
-        if result.is_ok() && !jobs.is_empty() {
+        if result.is_ok() {
             self.checkpointer.committed();
         }
         result
@@ -229,9 +254,9 @@ impl Writer {
                 .prepare_cached("BEGIN IMMEDIATE")
                 .and_then(|mut begin| begin.execute([]));
             match begun {
+                // The engine has mostly waited by itself.
                 Err(error) if fault::is_busy(&error) && Instant::now() < deadline => {
-                    // The engine has waited; a moment more lets the other one in that holds it.
-                    std::thread::sleep(Duration::from_millis(1));
+                    std::thread::park_timeout(Duration::from_millis(1));
                 }
                 begun => return begun.map(drop),
             }
@@ -260,7 +285,7 @@ impl Writer {
             let detail = format!("cannot append to session {}: {detail}", append.session);
             return Err(Stop::Refused(fault::io(&self.path, detail)));
         }
-        if !self.owns(head.key)? {
+        if !self.pending.heads.contains_key(&append.session) && !self.owns(head.key)? {
             self.set_head(&append.session, None);
             return Err(Stop::Refused(self.not_leased(&append.session)?));
         }
@@ -268,7 +293,7 @@ impl Writer {
         let mut keyed_at = None;
         for entry in &append.entries {
             let (event, json) = (&entry.event, &entry.json);
-            match rows::piece_of(event) {
+            match kind::piece_of(event) {
                 Some(of) => {
                     let id = self.tail_id()?;
                     let piece = Piece {
@@ -507,16 +532,21 @@ impl Writer {
     fn tail_id(&mut self) -> rusqlite::Result<i64> {
         let id = self.tail_bound()?;
         self.next_tail = id + 1;
+        self.pending.next_tail = Some(self.next_tail);
         Ok(id)
     }
 
     /// No row of the tail, now or later, that this daemon writes has a smaller id.
     fn tail_bound(&mut self) -> rusqlite::Result<i64> {
+        if let Some(next) = self.pending.next_tail {
+            return Ok(next);
+        }
         let next: i64 = self
             .conn
             .prepare_cached("SELECT coalesce(max(id), 0) + 1 FROM tail")?
             .query_row([], |row| row.get(0))?;
         self.next_tail = self.next_tail.max(next);
+        self.pending.next_tail = Some(self.next_tail);
         Ok(self.next_tail)
     }
 

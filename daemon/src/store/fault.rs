@@ -16,6 +16,7 @@ pub(super) fn from_sqlite(path: &Path, doing: &str, error: &rusqlite::Error) -> 
     let detail = format!("cannot {doing}: {error}");
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => full(path, detail),
+        Some(ErrorCode::CannotOpen) if is_read_only(path) => read_only(path, doing),
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if is_full(path) => {
             full(path, detail)
         }
@@ -23,12 +24,7 @@ pub(super) fn from_sqlite(path: &Path, doing: &str, error: &rusqlite::Error) -> 
             path: path.display().to_string(),
             detail: format!("{detail}: {DAMAGED_HINT}"),
         },
-        Some(ErrorCode::ReadOnly) => io(
-            path,
-            format!(
-                "cannot {doing}: the file or its directory is read-only; name another with DWELL_DATA_DIR"
-            ),
-        ),
+        Some(ErrorCode::ReadOnly) => read_only(path, doing),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => io(
             path,
             format!("cannot {doing}: another process keeps it locked"),
@@ -65,6 +61,18 @@ fn full(path: &Path, detail: String) -> StoreError {
         path: path.display().to_string(),
         detail,
     }
+}
+
+fn read_only(path: &Path, doing: &str) -> StoreError {
+    let hint = "the file or its directory is read-only: name another with DWELL_DATA_DIR";
+    io(path, format!("cannot {doing}: {hint}"))
+}
+
+fn is_read_only(path: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    let place = path.parent().unwrap_or(path);
+    access(place, Access::WRITE_OK).is_err()
+        || (path.exists() && access(path, Access::READ_OK | Access::WRITE_OK).is_err())
 }
 
 fn is_full(path: &Path) -> bool {

@@ -140,7 +140,8 @@ impl Mailbox {
             reply,
             _room: room,
         })?;
-        done.await.unwrap_or_else(|_| Err(self.refusal()))
+        // Every job is answered, but by a writer that fails.
+        done.await.unwrap_or_else(|_| Err(self.broken()))
     }
 
     pub(super) fn chore(&self, chore: Chore) {
@@ -248,8 +249,12 @@ impl Mailbox {
     fn refusal(&self) -> StoreError {
         match self.lock().door {
             Door::Open | Door::Closed => StoreError::Closed,
-            Door::Broken => fault::io(&self.path, "its writer failed: restart the daemon"),
+            Door::Broken => self.broken(),
         }
+    }
+
+    fn broken(&self) -> StoreError {
+        fault::io(&self.path, "its writer failed: restart the daemon")
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

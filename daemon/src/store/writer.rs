@@ -121,9 +121,13 @@ impl Writer {
         }
     }
 
-    /// Runs until the mailbox is closed and empty.
-    pub(super) fn run(mut self) {
+    /// Runs until the mailbox is closed and empty. When it fails, those who wait are told last: by then the lock is free.
+    pub(super) fn run(self) {
         let _alarm = Alarm(Arc::clone(&self.mailbox));
+        self.work();
+    }
+
+    fn work(mut self) {
         loop {
             match self
                 .mailbox

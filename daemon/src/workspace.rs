@@ -1,12 +1,20 @@
 //! Workspaces: what the sessions of one directory share, for as long as one of them lives.
 //! Must never let a directory's own files count before the directory is trusted.
 
+mod agents_md;
+mod decision;
+mod file;
+mod permissions;
+mod scan;
 pub mod trust;
 
-use crate::toolbox::Toolbox;
 use crate::toolbox::permission::Permissions;
+use crate::toolbox::{Toolbox, builtin};
+use protocol::approval::Trust;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
+use trust::Trusts;
 
 /// Where a user's own things are.
 #[derive(Clone, Debug)]
@@ -20,38 +28,63 @@ pub struct Places {
 /// All workspaces; a cheap handle.
 #[derive(Clone)]
 pub struct Workspaces {
-    places: Arc<Places>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    places: Places,
+    trusts: Trusts,
+    /// Those that somebody holds, and some that nobody does any more.
+    open: Mutex<HashMap<PathBuf, Weak<Workspace>>>,
+    /// What every directory has; made once.
+    builtins: Arc<Toolbox>,
 }
 
 impl Workspaces {
     pub fn new(places: Places) -> Self {
+        let mut builtins = Toolbox::new();
+        builtin::register(&mut builtins);
+        let shared = Shared {
+            trusts: Trusts::open(&places.state_dir),
+            places,
+            open: Mutex::default(),
+            builtins: Arc::new(builtins),
+        };
         Self {
-            places: Arc::new(places),
+            shared: Arc::new(shared),
         }
     }
 
     /// The workspace of a directory; the same one for as long as somebody holds it.
     pub fn get(&self, cwd: &Path) -> Arc<Workspace> {
-        Arc::new(Workspace {
+        let mut open = self.shared.open.lock().expect("no holder panics");
+        if let Some(workspace) = open.get(cwd).and_then(Weak::upgrade) {
+            return workspace;
+        }
+        open.retain(|_, workspace| workspace.strong_count() > 0);
+        let workspace = Arc::new(Workspace {
             cwd: cwd.to_owned(),
-            places: Arc::clone(&self.places),
-            toolbox: Arc::default(),
-        })
+            toolbox: Mutex::new(Arc::clone(&self.shared.builtins)),
+            shared: Arc::clone(&self.shared),
+        });
+        open.insert(cwd.to_owned(), Arc::downgrade(&workspace));
+        workspace
     }
 
-    pub fn trust(&self) -> trust::Trusts {
-        trust::Trusts::open(&self.places.state_dir)
+    /// Decisions about directories.
+    pub fn trust(&self) -> Trusts {
+        self.shared.trusts.clone()
     }
 }
 
 /// What the sessions of one directory share.
 pub struct Workspace {
     cwd: PathBuf,
-    places: Arc<Places>,
-    toolbox: Arc<Toolbox>,
+    shared: Arc<Shared>,
+    /// Replaced whole by `reload`; calls that run keep the one they began with.
+    toolbox: Mutex<Arc<Toolbox>>,
 }
 
-#[allow(clippy::unused_async)]
 impl Workspace {
     pub fn cwd(&self) -> &Path {
         &self.cwd
@@ -59,34 +92,71 @@ impl Workspace {
 
     /// Its tools, as of the last reload.
     pub fn toolbox(&self) -> Arc<Toolbox> {
-        Arc::clone(&self.toolbox)
+        Arc::clone(&self.toolbox.lock().expect("no holder panics"))
     }
 
-    /// The rules as the files are now. A file that cannot be read makes every call ask.
+    /// Reads the sources of tools anew.
+    pub fn reload(&self) {
+        *self.toolbox.lock().expect("no holder panics") = Arc::clone(&self.shared.builtins);
+    }
+
+    /// The rules as the files are now. With a file that cannot be read every call asks.
     pub async fn permissions(&self) -> Arc<Permissions> {
-        Arc::default()
+        let loaded = self.blocking(|shared, cwd| {
+            let standing = shared.trusts.standing(cwd);
+            permissions::load(&shared.places, cwd, &standing)
+        });
+        let files = loaded
+            .await
+            .unwrap_or_else(|why| crate::toolbox::permission::Files {
+                problems: vec![why],
+                ..Default::default()
+            });
+        Arc::new(Permissions::new(files))
     }
 
     /// Where the directory stands.
-    pub async fn trust(&self) -> protocol::approval::Trust {
-        trust::Trusts::open(&self.places.state_dir)
-            .check(&self.cwd)
-            .await
+    pub async fn trust(&self) -> Trust {
+        self.shared.trusts.check(&self.cwd).await
     }
 
     /// The text of the nearest `AGENTS.md` walking up from the directory, as it is now.
     pub async fn agents_md(&self) -> Option<String> {
-        None
+        self.blocking(|_, cwd| agents_md::nearest(cwd))
+            .await
+            .ok()
+            .flatten()
     }
 
     /// Writes an `allow` for good into the directory's `permissions.json`.
     pub async fn allow_always(&self, tool: &str, pattern: &str) -> Result<(), String> {
-        let _ = (tool, pattern);
-        Ok(())
+        let (tool, pattern) = (tool.to_owned(), pattern.to_owned());
+        self.blocking(move |shared, cwd| permissions::allow(&shared.trusts, cwd, &tool, &pattern))
+            .await?
     }
 
     /// What could not be read and why.
     pub async fn problems(&self) -> Vec<String> {
-        Vec::new()
+        let found = self.blocking(|shared, cwd| {
+            let standing = shared.trusts.standing(cwd);
+            let files = permissions::load(&shared.places, cwd, &standing);
+            standing.problem.into_iter().chain(files.problems).collect()
+        });
+        found.await.unwrap_or_else(|why| vec![why])
+    }
+
+    /// Files are read where waiting for a disk keeps nobody else.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared, &Path) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let (shared, cwd) = (Arc::clone(&self.shared), self.cwd.clone());
+        let working = tokio::task::spawn_blocking(move || work(&shared, &cwd));
+        working
+            .await
+            .map_err(|why| format!("reading the files of a workspace failed: {why}"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,42 +1,419 @@
 //! Trust: whether a directory's own `.agents/` counts, and the decisions of people about that.
 //! Must never run or believe what it looks at.
 
-use protocol::approval::{Trust, TrustState};
+use super::decision::{Book, Decision};
+use super::scan::{Digests, Scan};
+use protocol::approval::{Trust, TrustFile, TrustState};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The decisions, kept in the state directory; a cheap handle.
 #[derive(Clone, Debug)]
 pub struct Trusts {
-    state_dir: PathBuf,
+    shared: Arc<Shared>,
 }
 
-#[allow(clippy::unused_async)]
+#[derive(Debug)]
+struct Shared {
+    book: Book,
+    digests: Digests,
+    /// Directories that were looked at and wait for a decision; only for `list`.
+    waiting: Mutex<BTreeSet<PathBuf>>,
+}
+
+/// Where a directory stands, with what that rests on.
+#[derive(Clone, Debug)]
+pub(super) struct Standing {
+    pub(super) trust: Trust,
+    pub(super) scan: Scan,
+    /// Why nothing can be trusted now.
+    pub(super) problem: Option<String>,
+}
+
 impl Trusts {
     pub fn open(state_dir: &Path) -> Self {
+        let shared = Shared {
+            book: Book::new(state_dir),
+            digests: Digests::default(),
+            waiting: Mutex::default(),
+        };
         Self {
-            state_dir: state_dir.to_owned(),
+            shared: Arc::new(shared),
         }
     }
 
     /// Where a directory stands now.
     pub async fn check(&self, cwd: &Path) -> Trust {
-        let _ = &self.state_dir;
-        Trust {
-            cwd: cwd.display().to_string(),
-            state: TrustState::Undecided,
-            files: Vec::new(),
-            decided_at: None,
-        }
+        let cwd = cwd.to_owned();
+        let given = cwd.clone();
+        let checked = self
+            .blocking(move |trusts| trusts.standing(&cwd).trust)
+            .await;
+        checked.unwrap_or_else(|_| undecided(&given))
     }
 
     /// Decides for the files as they are now.
     pub async fn answer(&self, cwd: &Path, allow: bool) -> Result<Trust, String> {
-        let _ = allow;
-        Ok(self.check(cwd).await)
+        let cwd = cwd.to_owned();
+        self.blocking(move |trusts| trusts.decide(&cwd, allow))
+            .await?
     }
 
-    /// Directories that were decided on.
+    /// Directories that were decided on, and those that wait.
     pub async fn list(&self) -> Result<Vec<Trust>, String> {
-        Ok(Vec::new())
+        self.blocking(Self::all).await?
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let trusts = self.clone();
+        let working = tokio::task::spawn_blocking(move || work(&trusts));
+        working
+            .await
+            .map_err(|why| format!("looking at .agents failed: {why}"))
+    }
+
+    /// As `check`, on this thread, with the digests.
+    pub(super) fn standing(&self, cwd: &Path) -> Standing {
+        let cwd = real(cwd);
+        let scan = self.shared.digests.scan(&cwd);
+        let (decision, problem) = match self.shared.book.read() {
+            Ok(decisions) => (decisions.directories.get(&key(&cwd)).cloned(), None),
+            Err(why) => (None, Some(why)),
+        };
+        let trust = judged(&cwd, &scan, decision.as_ref());
+        self.remember(&cwd, trust.state);
+        let too_much = scan.incomplete.as_ref();
+        let too_much = too_much
+            .map(|why| format!("{} cannot be trusted: {why}", cwd.join(".agents").display()));
+        Standing {
+            trust,
+            problem: problem.or(too_much),
+            scan,
+        }
+    }
+
+    fn decide(&self, cwd: &Path, allow: bool) -> Result<Trust, String> {
+        let cwd = real(cwd);
+        let scan = self.shared.digests.scan(&cwd);
+        if let (true, Some(why)) = (allow, &scan.incomplete) {
+            return Err(format!(
+                "cannot trust {}: {why}",
+                cwd.join(".agents").display()
+            ));
+        }
+        let decision = Decision {
+            allow,
+            decided_at: now(),
+            files: scan.files.clone(),
+        };
+        self.shared.book.change(|decisions| {
+            decisions.directories.insert(key(&cwd), decision.clone());
+        })?;
+        let trust = judged(&cwd, &scan, Some(&decision));
+        self.remember(&cwd, trust.state);
+        Ok(trust)
+    }
+
+    fn all(&self) -> Result<Vec<Trust>, String> {
+        let decided = self.shared.book.read()?.directories;
+        let mut paths: BTreeSet<PathBuf> = decided.into_keys().map(PathBuf::from).collect();
+        paths.extend(
+            self.shared
+                .waiting
+                .lock()
+                .expect("no holder panics")
+                .iter()
+                .cloned(),
+        );
+        Ok(paths.iter().map(|path| self.standing(path).trust).collect())
+    }
+
+    /// One file was rewritten by us on a person's word. That changes what was decided for this file alone, and only if
+    /// nobody else had changed it; in a directory where there was nothing before, the person's word decides for it.
+    pub(super) fn rewrote(
+        &self,
+        cwd: &Path,
+        name: &str,
+        before: Option<&str>,
+        after: &str,
+    ) -> Result<(), String> {
+        let cwd = real(cwd);
+        self.shared.book.change(|decisions| {
+            let fresh = || Decision {
+                allow: true,
+                decided_at: now(),
+                files: BTreeMap::new(),
+            };
+            let decision = decisions.directories.entry(key(&cwd)).or_insert_with(fresh);
+            if decision.files.get(name).map(String::as_str) == before {
+                decision.files.insert(name.to_owned(), after.to_owned());
+            }
+        })
+    }
+
+    /// Keeps other writers of a directory's files away, in this daemon and others.
+    pub(super) fn lock_files(&self) -> std::io::Result<std::fs::File> {
+        self.shared.book.lock_files()
+    }
+
+    fn remember(&self, cwd: &Path, state: TrustState) {
+        let mut waiting = self.shared.waiting.lock().expect("no holder panics");
+        match state {
+            TrustState::Undecided | TrustState::Changed => waiting.insert(cwd.to_owned()),
+            TrustState::Nothing | TrustState::Trusted | TrustState::Refused => waiting.remove(cwd),
+        };
+    }
+}
+
+/// Pure: what a decision says of files as they are now.
+fn judged(cwd: &Path, scan: &Scan, decision: Option<&Decision>) -> Trust {
+    let decided = decision.map(|decision| &decision.files);
+    let changed = |name: &str, digest: &str| {
+        decided.is_none_or(|decided| decided.get(name).map(String::as_str) != Some(digest))
+    };
+    let files = scan.files.iter().map(|(name, digest)| TrustFile {
+        path: name.clone(),
+        changed: changed(name, digest),
+    });
+    let state = match decision {
+        _ if scan.files.is_empty() && scan.incomplete.is_none() => TrustState::Nothing,
+        None => TrustState::Undecided,
+        Some(decision) if decision.files != scan.files => TrustState::Changed,
+        Some(decision) if !decision.allow => TrustState::Refused,
+        Some(_) if scan.incomplete.is_some() => TrustState::Changed,
+        Some(_) => TrustState::Trusted,
+    };
+    Trust {
+        cwd: key(cwd),
+        state,
+        files: files.collect(),
+        decided_at: decision.map(|decision| decision.decided_at),
+    }
+}
+
+fn undecided(cwd: &Path) -> Trust {
+    Trust {
+        cwd: key(cwd),
+        state: TrustState::Undecided,
+        files: Vec::new(),
+        decided_at: None,
+    }
+}
+
+/// The same directory by any link to it.
+fn real(cwd: &Path) -> PathBuf {
+    std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned())
+}
+
+fn key(cwd: &Path) -> String {
+    cwd.to_str()
+        .map_or_else(|| format!("{cwd:?}"), str::to_owned)
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Trusts;
+    use protocol::approval::TrustState::{Changed, Nothing, Refused, Trusted, Undecided};
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::{Path, PathBuf};
+    use tempfile::TempDir;
+
+    struct Place {
+        root: TempDir,
+        trusts: Trusts,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let root = TempDir::new().unwrap();
+            fs::create_dir_all(root.path().join("work")).unwrap();
+            let trusts = Trusts::open(&root.path().join("state"));
+            Self { root, trusts }
+        }
+
+        fn cwd(&self) -> PathBuf {
+            self.root.path().join("work")
+        }
+
+        fn book(&self) -> PathBuf {
+            self.root.path().join("state/trust.json")
+        }
+
+        fn put(&self, name: &str, text: &str) {
+            put(&self.cwd(), name, text);
+        }
+
+        async fn changed(&self) -> Vec<String> {
+            let trust = self.trusts.check(&self.cwd()).await;
+            trust
+                .files
+                .into_iter()
+                .filter(|file| file.changed)
+                .map(|file| file.path)
+                .collect()
+        }
+    }
+
+    fn put(cwd: &Path, name: &str, text: &str) {
+        let path = cwd.join(".agents").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_directory_goes_from_nothing_to_trusted_and_back_when_it_changes() {
+        let place = Place::new();
+        assert_eq!(place.trusts.check(&place.cwd()).await.state, Nothing);
+        place.put("tools/x", "one");
+        assert_eq!(place.trusts.check(&place.cwd()).await.state, Undecided);
+        let trust = place.trusts.answer(&place.cwd(), true).await.unwrap();
+        assert_eq!(
+            (
+                trust.state,
+                trust.files[0].path.as_str(),
+                trust.files[0].changed
+            ),
+            (Trusted, ".agents/tools/x", false)
+        );
+        place.put("tools/y", "new");
+        assert_eq!(place.trusts.check(&place.cwd()).await.state, Changed);
+        assert_eq!(place.changed().await, [".agents/tools/y"]);
+        place.trusts.answer(&place.cwd(), true).await.unwrap();
+        place.put("tools/x", "two");
+        assert_eq!(place.changed().await, [".agents/tools/x"]);
+        place.put("tools/x", "one");
+        assert_eq!(place.trusts.check(&place.cwd()).await.state, Trusted);
+        fs::remove_file(place.cwd().join(".agents/tools/y")).unwrap();
+        assert_eq!(place.trusts.check(&place.cwd()).await.state, Changed);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_stands_until_something_changes() {
+        let place = Place::new();
+        place.put("mcp.json", "{}");
+        assert_eq!(
+            place
+                .trusts
+                .answer(&place.cwd(), false)
+                .await
+                .unwrap()
+                .state,
+            Refused
+        );
+        assert_eq!(place.trusts.check(&place.cwd()).await.state, Refused);
+        place.put("mcp.json", "{ }");
+        assert_eq!(place.trusts.check(&place.cwd()).await.state, Changed);
+    }
+
+    #[tokio::test]
+    async fn decisions_survive_in_a_file_for_the_owner_alone() {
+        let place = Place::new();
+        place.put("tools/x", "one");
+        place.trusts.answer(&place.cwd(), true).await.unwrap();
+        let mode = fs::metadata(place.book()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let again = Trusts::open(&place.root.path().join("state"));
+        assert_eq!(again.check(&place.cwd()).await.state, Trusted);
+        std::os::unix::fs::symlink("work", place.root.path().join("link")).unwrap();
+        assert_eq!(
+            again.check(&place.root.path().join("link")).await.state,
+            Trusted
+        );
+        let listed = again.list().await.unwrap();
+        assert_eq!(listed.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn directories_that_wait_are_listed() {
+        let place = Place::new();
+        place.put("tools/x", "one");
+        assert_eq!(place.trusts.list().await.unwrap().len(), 0);
+        place.trusts.check(&place.cwd()).await;
+        let listed = place.trusts.list().await.unwrap();
+        assert_eq!(
+            listed.iter().map(|trust| trust.state).collect::<Vec<_>>(),
+            [Undecided]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_damaged_book_trusts_nothing_and_is_not_overwritten() {
+        let place = Place::new();
+        place.put("tools/x", "one");
+        place.trusts.answer(&place.cwd(), true).await.unwrap();
+        fs::write(place.book(), "{\"directories\": ").unwrap();
+        assert_eq!(place.trusts.check(&place.cwd()).await.state, Undecided);
+        assert!(
+            place
+                .trusts
+                .list()
+                .await
+                .unwrap_err()
+                .contains("trust.json")
+        );
+        assert!(place.trusts.answer(&place.cwd(), true).await.is_err());
+        assert_eq!(
+            fs::read_to_string(place.book()).unwrap(),
+            "{\"directories\": "
+        );
+    }
+
+    #[tokio::test]
+    async fn what_nobody_can_look_through_cannot_be_trusted() {
+        let place = Place::new();
+        place.put("tools/x", "one");
+        fs::File::create(place.cwd().join(".agents/tools/large"))
+            .unwrap()
+            .set_len(1 << 40)
+            .unwrap();
+        assert!(
+            place
+                .trusts
+                .answer(&place.cwd(), true)
+                .await
+                .unwrap_err()
+                .contains("large")
+        );
+        assert_eq!(
+            place
+                .trusts
+                .answer(&place.cwd(), false)
+                .await
+                .unwrap()
+                .state,
+            Refused
+        );
+    }
+
+    #[tokio::test]
+    async fn writers_at_once_lose_no_decision() {
+        let place = Place::new();
+        let dirs: Vec<PathBuf> = (0..20)
+            .map(|n| place.root.path().join(format!("dir{n}")))
+            .collect();
+        let answers = dirs.iter().map(|dir| {
+            put(dir, "tools/x", "x");
+            // A handle of its own, as another daemon has.
+            let trusts = Trusts::open(&place.root.path().join("state"));
+            let dir = dir.clone();
+            tokio::spawn(async move { trusts.answer(&dir, true).await })
+        });
+        for answer in answers.collect::<Vec<_>>() {
+            assert_eq!(answer.await.unwrap().unwrap().state, Trusted);
+        }
+        assert_eq!(place.trusts.list().await.unwrap().len(), 20);
     }
 }

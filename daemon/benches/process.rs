@@ -1,6 +1,10 @@
 //! What a call costs beyond its command: `cargo bench -p dwelld --bench process`. Prints; judges nothing.
 
-#![allow(clippy::print_stdout)]
+#![allow(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "it reports to a terminal, and compares with plain spawns"
+)]
 
 use daemon::process::{Spawn, run, supervisor};
 use std::process::{Command, Stdio};

@@ -45,6 +45,10 @@ pub(super) struct Child {
 }
 
 impl Child {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is where children are spawned"
+    )]
     pub(super) fn start(spawn: &Spawn) -> io::Result<Self> {
         let unsent = Request::of(spawn)?.encode();
         let (ours, theirs) = socketpair(
@@ -69,16 +73,17 @@ impl Child {
             .stderr(theirs)
             .spawn()?;
         let pid = Pid::from_child(&supervisor);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).and_then(|fd| Ok(AsyncFd::new(fd)));
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())
+            .map_err(io::Error::from)
+            // SAFETY: an `OwnedFd` gives the same open descriptor until it is dropped, and nobody takes it out before.
+            .and_then(|fd| unsafe { AsyncFd::register(fd) }.map_err(io::Error::from));
         let pidfd = match pidfd {
-            Ok(Ok(pidfd)) => Arc::new(pidfd),
-            failed => {
+            Ok(pidfd) => Arc::new(pidfd),
+            Err(error) => {
                 // Without the descriptor its end could not be learned: it dies at once, having no request.
                 let _ = supervisor.kill();
                 let _ = supervisor.wait();
-                return Err(failed.map(|_| ()).map_or_else(io::Error::from, |()| {
-                    io::Error::other("cannot watch the child")
-                }));
+                return Err(error);
             }
         };
         let reaper = tokio::spawn(reap(supervisor, pidfd.clone()));

@@ -88,6 +88,10 @@ mod tests {
     }
 
     #[test]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a child of this very process is wanted"
+    )]
     fn both_ways_of_looking_find_the_same_children() {
         let mut child = std::process::Command::new("sleep")
             .arg("60")

@@ -101,7 +101,7 @@ impl<'c> Capture<'c> {
         let room = HEAD.saturating_sub(self.head.len());
         // Once something went to the tail, nothing may go to the head any more.
         let room = if self.tail.is_empty() { room } else { 0 };
-        let (head, tail) = text.split_at(text.floor_char_boundary(room));
+        let (head, tail) = text.split_at(floor(text, room));
         self.head.push_str(head);
         self.tail.extend(tail.as_bytes());
         let surplus = self.tail.len().saturating_sub(CAP - HEAD);
@@ -145,11 +145,20 @@ impl Sink for Capture<'_> {
     }
 }
 
+/// The last boundary of a character that is not beyond `at`.
+pub(super) fn floor(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
 /// Without the rest of a character, and from the beginning of a line where one is near.
 fn from_line_start(tail: &[u8]) -> String {
     let start = tail.iter().position(|byte| byte & 0xc0 != 0x80);
     let mut text = String::from_utf8_lossy(&tail[start.unwrap_or(0)..]).into_owned();
-    let near = text.floor_char_boundary(text.len() / 2);
+    let near = floor(&text, text.len() / 2);
     if let Some(end) = text[..near].find('\n') {
         text.drain(..=end);
     }

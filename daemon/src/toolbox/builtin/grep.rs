@@ -1,7 +1,7 @@
 //! `grep`: lines that match a regular expression, over all files of a directory that are text.
 
 use super::arguments::{self, Arguments};
-use super::capture::CAP;
+use super::capture::{CAP, floor};
 use super::walk::{Walk, Which, is_file};
 use super::{file, glob};
 use crate::toolbox::tool::{Access, Call, Outcome, Tool};
@@ -213,7 +213,7 @@ impl Lines<'_> {
     fn line(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end_matches(['\n', '\r']);
-        let shown = &text[..text.floor_char_boundary(LINE)];
+        let shown = &text[..floor(text, LINE)];
         let cut = if shown.len() < text.len() {
             " [...]"
         } else {

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A supervisor of children is this same binary: it must be up before anything else is.
+    // A supervisor of children and the reader of pages are this same binary: they must be up before anything else is.
     daemon::process::supervisor::main_if_asked();
+    daemon::toolbox::builtin::readable::main_if_asked();
     daemon::daemon::main()
 }

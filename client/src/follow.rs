@@ -51,6 +51,11 @@ impl Follow {
         &self.session
     }
 
+    /// The newest event that was given.
+    pub(crate) fn cursor(&self) -> u64 {
+        self.view.cursor()
+    }
+
     /// Subscribes, if there is no subscription.
     pub(crate) async fn attach(&mut self) -> Result<(), Failure> {
         while self.live.is_none() {

@@ -104,7 +104,8 @@ impl Calls {
             .as_ref()
             .and_then(|latest| self.running.get(latest))
             .or_else(|| self.running.values().next())?;
-        Some(match newest.tail.back().filter(|line| !line.is_empty()) {
+        let printed = newest.tail.iter().rev().find(|line| !line.is_empty());
+        Some(match printed {
             Some(line) => format!("{}: {line}", newest.name),
             None => newest.name.clone(),
         })

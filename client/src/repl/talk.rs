@@ -59,6 +59,8 @@ pub(super) async fn run(
         questions: past.questions.into(),
         own: HashSet::new(),
         jobs: FuturesUnordered::new(),
+        sending: 0,
+        expected: 0,
         interrupted: None,
         shown: Instant::now(),
         stopping: false,
@@ -99,6 +101,10 @@ struct Talk<'a> {
     /// Tokens of turns whose prompts stand on this screen already.
     own: HashSet<String>,
     jobs: FuturesUnordered<Job>,
+    /// Prompts on their way to the daemon: what comes of them is about to be shown.
+    sending: u32,
+    /// The event that records the last of them.
+    expected: u64,
     /// When Ctrl-C was pressed with nothing to cancel.
     interrupted: Option<Instant>,
     /// When something was last shown.
@@ -150,7 +156,9 @@ impl Talk<'_> {
     /// text can flow.
     fn direct(&mut self) -> Result<(), Failure> {
         self.input.set_asking(!self.questions.is_empty());
-        let watch = self.running.is_some() && self.questions.is_empty();
+        let busy =
+            self.running.is_some() || self.sending > 0 || self.expected > self.follow.cursor();
+        let watch = busy && self.questions.is_empty();
         match self.input.doing() {
             None if watch => {
                 self.screen.end_typing()?;
@@ -287,6 +295,7 @@ impl Talk<'_> {
     fn start(&mut self, text: String) {
         let token = crate::open::token();
         self.own.insert(token.clone());
+        self.sending += 1;
         let (link, session) = (Rc::clone(&self.link), self.session.clone());
         self.jobs.push(job::start(link, session, text, token));
     }
@@ -337,10 +346,17 @@ impl Talk<'_> {
     fn finish(&mut self, done: Done) -> Result<(), Failure> {
         self.shown = Instant::now();
         match done {
-            Done::Started { token, queued } => {
-                if queued {
-                    // It begins later, when other text stands between.
-                    self.own.remove(&token);
+            Done::Started { token, started } => {
+                self.sending -= 1;
+                match started {
+                    Ok(started) => {
+                        self.expected = started.seq;
+                        if started.turn.is_none() {
+                            // It begins later, when other text stands between.
+                            self.own.remove(&token);
+                        }
+                    }
+                    Err(failure) => return self.finish(Done::Failed(failure)),
                 }
             }
             Done::Command { line, result } => self.tell_result(&line, &result)?,

@@ -29,7 +29,10 @@ const MENU: &str = "completions";
 
 /// reedline and what this program hears from it.
 pub(super) struct Editor {
-    reedline: Reedline,
+    /// None before the first line, and after one that was broken off.
+    reedline: Option<Reedline>,
+    history: PathBuf,
+    completing: mpsc::Sender<Unfinished>,
     prompt: Asking,
     shared: Arc<Shared>,
 }
@@ -40,77 +43,33 @@ impl Editor {
         shared: Arc<Shared>,
         completing: mpsc::Sender<Unfinished>,
     ) -> Self {
-        let colours = !no_color();
-        let broken = Arc::new(AtomicBool::new(false));
-        // Emptied in the same turn of reedline's loop in which it is filled, so it holds one text at most.
-        let printer = ExternalPrinter::new(2);
-        let lines = printer.sender();
-        let mut reedline = Reedline::create()
-            .with_ansi_colors(colours)
-            .use_bracketed_paste(true)
-            .with_poll_interval(LOOK_UP)
-            .with_break_signal(Arc::clone(&broken))
-            .with_external_printer(printer)
-            .with_completer(Box::new(FromDaemon { completing }))
-            .with_quick_completions(true)
-            .with_partial_completions(true)
-            .with_menu(ReedlineMenu::EngineCompleter(Box::new(
-                ColumnarMenu::default().with_name(MENU),
-            )))
-            .with_edit_mode(Box::new(Emacs::new(keys())))
-            .with_validator(Box::new(Continued))
-            .with_highlighter(Box::new(Seen {
-                shared: Arc::clone(&shared),
-            }));
-        if colours {
-            let hinter = DefaultHinter::default().with_style(Style::new().dimmed());
-            reedline = reedline.with_hinter(Box::new(hinter));
-        }
-        if let Ok(history) = FileBackedHistory::with_file(HISTORY, history) {
-            reedline = reedline.with_history(Box::new(history));
-        }
-        let repaint = reedline.repaint_signal();
-        let theirs = Arc::clone(&shared);
-        let mut asked = false;
-        // Runs before reedline looks at its break signal and its printer: text that is handed over here is on the
-        // screen before the line can be finished.
-        let reedline = reedline.with_idle_callback(Box::new(move || {
-            if theirs.stop.swap(false, Ordering::Relaxed) {
-                broken.store(true, Ordering::Relaxed);
-                return;
-            }
-            let asking = theirs.asking.load(Ordering::Relaxed);
-            if asking != asked {
-                asked = asking;
-                repaint.request_repaint();
-            }
-            let text = theirs.above.take();
-            if !text.is_empty() && lines.try_send(text.clone()).is_err() {
-                theirs.above.push(&text);
-            }
-        }));
-        let prompt = Asking {
-            shared: Arc::clone(&shared),
-        };
         Self {
-            reedline,
-            prompt,
+            reedline: None,
+            history,
+            completing,
+            prompt: Asking {
+                shared: Arc::clone(&shared),
+            },
             shared,
         }
     }
 
     /// Reads a line that begins with a text.
     pub(super) fn read(&mut self, text: &str) -> Heard {
+        let mut reedline = match self.reedline.take() {
+            Some(reedline) => reedline,
+            None => self.make(),
+        };
         if !text.is_empty() {
             let insert = EditCommand::InsertString(text.to_string());
-            self.reedline.run_edit_commands(&[insert]);
+            reedline.run_edit_commands(&[insert]);
         }
-        let signal = self.reedline.read_line(&self.prompt);
+        let signal = reedline.read_line(&self.prompt);
         let typed = match self.shared.typed.swap(false, Ordering::Relaxed) {
             true => Typed::Something,
             false => Typed::Nothing,
         };
-        match signal {
+        let heard = match signal {
             Ok(Signal::Success(line)) => Heard::Line(line),
             Ok(Signal::CtrlC) => Heard::Interrupt(typed),
             Ok(Signal::CtrlD) => Heard::Detach,
@@ -118,7 +77,65 @@ impl Editor {
             Ok(Signal::ExternalBreak(_)) => Heard::Stopped(Typed::Something),
             Ok(_) => Heard::Stopped(Typed::Nothing),
             Err(error) => Heard::Broken(error.to_string()),
+        };
+        // A broken-off reedline draws its next prompt where the last one stood, over what was written meanwhile.
+        if heard != Heard::Stopped(Typed::Nothing) {
+            self.reedline = Some(reedline);
         }
+        heard
+    }
+
+    fn make(&self) -> Reedline {
+        let colours = !no_color();
+        let broken = Arc::new(AtomicBool::new(false));
+        // Emptied in the same turn of reedline's loop in which it is filled, so it holds one text at most.
+        let printer = ExternalPrinter::new(2);
+        let lines = printer.sender();
+        let menu = ColumnarMenu::default().with_name(MENU);
+        let mut reedline = Reedline::create()
+            .with_ansi_colors(colours)
+            .use_bracketed_paste(true)
+            .with_poll_interval(LOOK_UP)
+            .with_break_signal(Arc::clone(&broken))
+            .with_external_printer(printer)
+            .with_completer(Box::new(FromDaemon {
+                completing: self.completing.clone(),
+            }))
+            .with_quick_completions(true)
+            .with_partial_completions(true)
+            .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+            .with_edit_mode(Box::new(Emacs::new(keys())))
+            .with_validator(Box::new(Continued))
+            .with_highlighter(Box::new(Seen {
+                shared: Arc::clone(&self.shared),
+            }));
+        if colours {
+            let hinter = DefaultHinter::default().with_style(Style::new().dimmed());
+            reedline = reedline.with_hinter(Box::new(hinter));
+        }
+        if let Ok(history) = FileBackedHistory::with_file(HISTORY, self.history.clone()) {
+            reedline = reedline.with_history(Box::new(history));
+        }
+        let repaint = reedline.repaint_signal();
+        let shared = Arc::clone(&self.shared);
+        let mut asked = shared.asking.load(Ordering::Relaxed);
+        // Runs before reedline looks at its break signal and its printer: text that is handed over here is on the
+        // screen before the line can be finished.
+        reedline.with_idle_callback(Box::new(move || {
+            if shared.stop.swap(false, Ordering::Relaxed) {
+                broken.store(true, Ordering::Relaxed);
+                return;
+            }
+            let asking = shared.asking.load(Ordering::Relaxed);
+            if asking != asked {
+                asked = asking;
+                repaint.request_repaint();
+            }
+            let text = shared.above.take();
+            if !text.is_empty() && lines.try_send(text.clone()).is_err() {
+                shared.above.push(&text);
+            }
+        }))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::Failure;
 use crate::link::Link;
 use protocol::command::{CommandResult, CommandRpcClient, Completions};
 use protocol::id::{ApprovalId, SessionId};
-use protocol::turn::TurnRpcClient;
+use protocol::turn::{Started, TurnRpcClient};
 use std::future::Future;
 use std::pin::Pin;
 use std::process::Command;
@@ -16,8 +16,11 @@ pub(super) type Job = Pin<Box<dyn Future<Output = Done>>>;
 
 /// What became of it.
 pub(super) enum Done {
-    /// A prompt was taken: at once, or into the queue.
-    Started { token: String, queued: bool },
+    /// A prompt was taken, at once or into the queue, or not.
+    Started {
+        token: String,
+        started: Result<Started, Failure>,
+    },
     /// A slash command ran.
     Command { line: String, result: CommandResult },
     /// The events tell.
@@ -38,11 +41,8 @@ pub(super) fn start(link: Rc<Link>, session: SessionId, text: String, token: Str
                 let (session, text, token) = (session.clone(), text.clone(), Some(token.clone()));
                 TurnRpcClient::start(client, session, text, None, token, Some(true)).await
             })
-            .await?;
-        Ok(Done::Started {
-            token,
-            queued: started.turn.is_none(),
-        })
+            .await;
+        Ok(Done::Started { token, started })
     })
 }
 

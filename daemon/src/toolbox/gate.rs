@@ -8,7 +8,7 @@
 use super::hook::{Hook, HookCall};
 use super::permission::Permissions;
 use super::result::{Failure, finish};
-use super::tool::{Call, Handler, Outcome, Tool};
+use super::tool::{Call, Handler, Tool};
 use super::{BoxFuture, CallPort, Question, Toolbox};
 use futures_util::FutureExt;
 use protocol::approval::Answer;
@@ -212,28 +212,21 @@ impl Gate {
             )));
         };
         let call = self.call();
-        let cancel = call.cancel.clone();
         // The handler is called inside the future, so that a panic before its first await is caught as well.
         let running = async { handler.run(call, Map::clone(&self.arguments)).await };
         let mut running = std::pin::pin!(AssertUnwindSafe(running).catch_unwind());
-        tokio::select! {
+        let ended = tokio::select! {
             biased;
-            ended = &mut running => return self.ended(ended),
-            () = self.run.cancel.cancelled() => cancel.cancel(),
-        }
-        match tokio::time::timeout(GRACE, running).await {
-            Ok(Ok(Ok(raw))) => Ok(cancelled(raw)),
-            Ok(Ok(Err(_)) | Err(_)) | Err(_) => Err(Failure::Cancelled),
-        }
-    }
-
-    fn ended(
-        &self,
-        ended: Result<Outcome, Box<dyn Any + Send>>,
-    ) -> Result<Map<String, Value>, Failure> {
-        match ended {
-            Ok(outcome) => outcome.map_err(Failure::Raised),
-            Err(panic) => Err(Failure::Panicked {
+            ended = &mut running => Some(ended),
+            // The handler's own token is cancelled with this one.
+            () = self.run.cancel.cancelled() => tokio::time::timeout(GRACE, running).await.ok(),
+        };
+        // It may have ended because it saw the cancel first.
+        match (ended, self.run.cancel.is_cancelled()) {
+            (Some(Ok(Ok(raw))), true) => Ok(cancelled(raw)),
+            (Some(_), true) | (None, _) => Err(Failure::Cancelled),
+            (Some(Ok(outcome)), false) => outcome.map_err(Failure::Raised),
+            (Some(Err(panic)), false) => Err(Failure::Panicked {
                 what: self.tool.name().to_owned(),
                 detail: panic_text(&*panic),
             }),
@@ -456,3 +449,6 @@ fn distance(a: &str, b: &str) -> usize {
     }
     row[b.len()]
 }
+
+#[cfg(test)]
+mod tests;

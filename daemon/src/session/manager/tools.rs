@@ -20,9 +20,11 @@ impl Sessions {
         let handle = self.open(session).await?;
         let rules = Port::new(handle.clone()).rules().await;
         let mut list = handle.shared.workspace.toolbox().list(&rules);
-        list.problems
-            .extend(handle.shared.workspace.problems().await);
-        list.problems.dedup();
+        for problem in handle.shared.workspace.problems().await {
+            if !list.problems.contains(&problem) {
+                list.problems.push(problem);
+            }
+        }
         Ok(list)
     }
 

@@ -27,6 +27,7 @@ pub(super) fn tool() -> Tool {
     .alias("exec")
     .access(Access::Execute)
     .shell("command")
+    .path("cwd")
     .handler(execute)
 }
 

@@ -3,6 +3,7 @@
 
 mod http;
 pub mod openai;
+mod pace;
 pub mod registry;
 mod script;
 mod sse;

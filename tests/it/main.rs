@@ -9,6 +9,7 @@
 mod approval;
 mod attach;
 mod cli;
+mod command;
 mod crash;
 mod harness_works;
 mod lifecycle;

@@ -45,7 +45,7 @@ pub(super) const BUILTIN: Builtin = Builtin {
 
 /// The table `[provider.openai]` of `config.toml`; the environment's values win.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Everything before `/chat/completions`.
     pub base_url: Option<String>,

@@ -1,6 +1,7 @@
 //! Names and the factories behind them: how `-p NAME` becomes a provider. Factories are called on every build.
 //! Must never know what a provider says to its vendor.
 
+use super::pace::{Pace, Paced};
 use super::{BUILTIN, BoxFuture, Provider};
 use protocol::provider::ProviderInfo;
 use serde::Deserialize;
@@ -28,6 +29,8 @@ struct Inner {
     http: super::http::Http,
     /// In the order of first registration. Held for look-ups only, never across a build.
     registered: Mutex<Vec<Registered>>,
+    /// By name. Held for look-ups only; it grows with the names that were built, which are few.
+    paces: Mutex<BTreeMap<String, Arc<Pace>>>,
 }
 
 struct Registered {
@@ -58,7 +61,7 @@ impl Default for ProviderConfig {
 
 /// The table `[provider]` of `config.toml`. Keys are not among it: they come from the environment only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Which one to use without `-p`.
     pub default: Option<String>,
@@ -135,6 +138,7 @@ impl Providers {
             inner: Arc::new(Inner {
                 registered: Mutex::new(registered.collect()),
                 http: super::http::Http::default(),
+                paces: Mutex::default(),
                 config,
             }),
         }
@@ -177,43 +181,29 @@ impl Providers {
             settings: self.inner.config.settings.clone(),
             http: self.inner.http.clone(),
         };
-        factory(build).await.map_err(BuildError::Failed)
+        let provider = factory(build).await.map_err(BuildError::Failed)?;
+        let pace = self.pace(name);
+        Ok(Arc::new(Paced { provider, pace }))
     }
 
-    /// Whether `build` would find the name, without building: the error is the one that `build` gives.
-    pub fn check(&self, name: &str) -> Result<(), BuildError> {
-        self.factory(name).map(drop)
+    /// Until when the provider's vendor wants no further request, in milliseconds since the Unix epoch.
+    pub fn back_off_until(&self, name: &str) -> Option<u64> {
+        self.pace(name).until()
     }
 
-    /// Which one to use without `-p`.
+    /// Which one to use without `-p`. The stub, where nothing is set up, says so itself.
     pub fn default_name(&self) -> String {
-        self.chosen().unwrap_or_else(|| "stub".to_owned())
-    }
-
-    /// What to tell a person when nothing is set up and `default_name` falls back to `stub`.
-    pub fn default_hint(&self) -> Option<&'static str> {
-        let hint = "no model is set up, so stub answers: set OPENAI_API_KEY (or OPENAI_BASE_URL for a \
-                    compatible server), or choose a provider with -p";
-        self.chosen().is_none().then_some(hint)
+        let config = &self.inner.config;
+        let chosen = lookup(&config.env, "DWELL_PROVIDER");
+        let chosen = chosen.or_else(|| config.settings.default.clone());
+        let chosen = chosen.filter(|name| !name.is_empty());
+        let set_up = || super::openai::is_set_up(config).then_some("openai");
+        chosen.unwrap_or_else(|| set_up().unwrap_or("stub").to_owned())
     }
 
     /// Variables that hold keys, to be kept out of the environment of tools.
     pub fn key_variables() -> &'static [&'static str] {
         KEY_VARIABLES
-    }
-
-    fn chosen(&self) -> Option<String> {
-        let config = &self.inner.config;
-        let set = |name: &str| lookup(&config.env, name);
-        set("DWELL_PROVIDER")
-            .or_else(|| {
-                config
-                    .settings
-                    .default
-                    .clone()
-                    .filter(|name| !name.is_empty())
-            })
-            .or_else(|| super::openai::is_set_up(config).then(|| "openai".to_owned()))
     }
 
     fn factory(&self, name: &str) -> Result<Factory, BuildError> {
@@ -230,6 +220,13 @@ impl Providers {
                 available: self.names(),
             }),
         }
+    }
+
+    /// A vendor's limit met by one session is a limit for all that talk to it.
+    fn pace(&self, name: &str) -> Arc<Pace> {
+        let paces = self.inner.paces.lock();
+        let mut paces = paces.unwrap_or_else(PoisonError::into_inner);
+        paces.entry(name.to_owned()).or_default().clone()
     }
 
     fn registered(&self) -> MutexGuard<'_, Vec<Registered>> {
@@ -397,7 +394,6 @@ mod tests {
 
         let nothing = Providers::new(with(&[("OPENAI_API_KEY", "")]));
         assert_eq!(nothing.default_name(), "stub");
-        assert!(nothing.default_hint().unwrap().contains("OPENAI_API_KEY"));
     }
 
     #[test]

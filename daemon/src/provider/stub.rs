@@ -12,6 +12,10 @@ pub(super) const BUILTIN: Builtin = Builtin {
     default_model: |_| None,
 };
 
+/// What it thinks: the stub answers where nothing else is set up, and a person should learn why.
+const THOUGHT: &str = "no model is connected: set OPENAI_API_KEY (or OPENAI_BASE_URL for a compatible server), \
+                       or choose a provider with -p.";
+
 struct Stub;
 
 impl Provider for Stub {
@@ -32,7 +36,7 @@ fn answer(request: &Request<'_>) -> Vec<ProviderEvent> {
         return vec![ProviderEvent::Saying("done.".to_owned())];
     }
     let mut events = vec![
-        ProviderEvent::Thinking("a tool will know.".to_owned()),
+        ProviderEvent::Thinking(THOUGHT.to_owned()),
         ProviderEvent::Saying("let me check.".to_owned()),
     ];
     events.extend(request.tools.first().map(|tool| ProviderEvent::Doing {

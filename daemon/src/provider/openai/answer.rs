@@ -1,7 +1,7 @@
 //! One answer, put together from its events: text goes on at once, calls when they are complete.
 //! Does no input or output.
 
-use super::super::sse::Event;
+use super::super::sse::{Event, Parser};
 use super::super::stream::{Flow, Peer};
 use super::super::{ErrorClass, ProviderError, ProviderEvent};
 use super::chunk::{CallDelta, Choice, Chunk, Delta, FunctionDelta, Text};
@@ -69,9 +69,16 @@ impl<'a> Answer<'a> {
         Ok(self.flow())
     }
 
-    /// An answer that is not streamed.
+    /// An answer that is not streamed, or a stream that calls itself JSON.
     pub(super) fn whole(&mut self, body: &[u8], emit: &mut Emit<'_>) -> Result<(), ProviderError> {
-        self.chunk(body, emit)?;
+        if body.trim_ascii_start().starts_with(b"{") {
+            self.chunk(body, emit)?;
+        } else {
+            let mut each = |event: Event<'_>| self.event(&event, emit).map(drop);
+            let mut parser = Parser::default();
+            parser.feed(body, &mut each)?;
+            parser.finish(&mut each)?;
+        }
         match self.finish.is_some() || self.said || !self.calls.is_empty() {
             true => Ok(()),
             false => Err(self.peer.nonsense(body)),

@@ -511,6 +511,9 @@ async fn web_page_is_no_answer_and_an_answer_need_not_be_a_stream() {
         &whole.to_string(),
     );
     assert_eq!(answered(whole).await, (vec![saying("a")], Ok(())));
+    let stream = delta(json!({"content": "a"})) + &finish("stop");
+    let stream = plain("200 OK", "Content-Type: application/json\r\n", &stream);
+    assert_eq!(answered(stream).await, (vec![saying("a")], Ok(())));
     let error = json!({"error": {"message": "no such model"}}).to_string();
     let error = failed(plain(
         "200 OK",

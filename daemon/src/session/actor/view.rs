@@ -112,7 +112,11 @@ impl Actor {
             name: self.row.provider.clone(),
             model: self.row.model.clone(),
             in_flight: self.running.is_some() && self.state.pending_calls().next().is_none(),
-            back_off_until: None,
+            back_off_until: self
+                .shared
+                .services
+                .providers
+                .back_off_until(&self.row.provider),
         })
     }
 

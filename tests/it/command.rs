@@ -1,0 +1,190 @@
+//! Slash commands through the socket: what is one, what each says, and what completes.
+
+use harness::client::TestClient;
+use harness::daemon::TestDaemon;
+use harness::model::{Answer, FakeModel};
+use serde_json::{Value, json};
+
+fn run(client: &mut TestClient, session: &str, line: &str) -> Value {
+    client.call("command/run", json!({"session": session, "line": line}))
+}
+
+/// What a command printed for its caller.
+fn output(client: &mut TestClient, session: &str, line: &str) -> String {
+    let result = run(client, session, line);
+    assert_eq!(result["ran"], true, "{line}: {result}");
+    assert_eq!(result["error"], Value::Null, "{line}");
+    result["output"].as_str().unwrap().to_owned()
+}
+
+fn completions(client: &mut TestClient, session: &str, line: &str) -> Vec<String> {
+    let found = client.call(
+        "command/complete",
+        json!({"session": session, "line": line}),
+    );
+    let candidates = found["candidates"].as_array().unwrap();
+    let texts = candidates.iter().map(|one| one["text"].as_str().unwrap());
+    texts.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_command_is_listed_with_its_slash_and_by_help() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let list = client.call("command/list", json!({"session": session}));
+    let help = output(&mut client, &session, "/help");
+    for command in list.as_array().unwrap() {
+        let name = command["name"].as_str().unwrap();
+        assert!(name.starts_with('/') && help.contains(name), "{name}");
+        assert_ne!(command["description"], "");
+    }
+    for name in [
+        "/help",
+        "/tools",
+        "/context",
+        "/provider",
+        "/clear",
+        "/sessions",
+    ] {
+        assert!(help.contains(name), "{help}");
+    }
+}
+
+#[test]
+fn unknown_command_is_answered_with_all_names_and_a_pasted_path_is_text() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let unknown = run(&mut client, &session, "/nope 1");
+    assert_eq!(unknown["ran"], false);
+    let error = unknown["error"].as_str().unwrap();
+    assert!(
+        error.starts_with("unknown command: \"/nope\". Available: /help, /tools, "),
+        "{error}"
+    );
+    let path = run(&mut client, &session, "/usr/bin/env is missing");
+    assert_eq!(path["ran"], false);
+    assert!(path["error"].as_str().unwrap().contains("text"));
+    let fault = client.fault(
+        "command/run",
+        json!({"session": "no-such-one", "line": "/help"}),
+    );
+    assert_eq!(fault.code, -32002);
+}
+
+#[test]
+fn failing_command_gives_its_message_and_the_session_goes_on() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let failed = run(&mut client, &session, "/provider nope");
+    assert_eq!(failed["ran"], true);
+    let error = failed["error"].as_str().unwrap();
+    assert!(
+        error.starts_with("unknown provider: \"nope\". Available: stub, "),
+        "{error}"
+    );
+    assert_eq!(client.turn(&session, "say on").said(), "on");
+}
+
+#[test]
+fn informing_commands_tell_their_caller_and_leave_no_event() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.turn(&session, "usage 7 5 3\nsay hello there");
+    let before = client.history(&session).newest();
+
+    assert!(output(&mut client, &session, "/tools").contains("execute"));
+    let read = output(&mut client, &session, "/tools read");
+    assert!(read.contains("path") && read.contains("required"), "{read}");
+    assert!(output(&mut client, &session, "/context").contains("hello there"));
+    let json = output(&mut client, &session, "/context json");
+    let messages: Vec<Value> = serde_json::from_str(&json).unwrap();
+    assert_eq!(messages[0]["role"], "system");
+    let last = output(
+        &mut client,
+        &session,
+        &format!("/context {}", messages.len()),
+    );
+    assert!(last.contains("hello there"), "{last}");
+    assert!(output(&mut client, &session, "/provider").contains("* script"));
+    assert!(output(&mut client, &session, "/sessions").contains(&session));
+    assert!(output(&mut client, &session, "/permissions").contains("execute"));
+    let usage = output(&mut client, &session, "/usage");
+    assert!(
+        usage.contains("tokens in") && usage.contains('7'),
+        "{usage}"
+    );
+    assert!(output(&mut client, &session, "/export").contains("hello there"));
+
+    assert_eq!(client.history(&session).newest(), before);
+}
+
+#[test]
+fn changing_commands_are_told_to_everybody_by_their_events_alone() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.turn(&session, "say before");
+    client.attach(&session, None);
+    assert_eq!(output(&mut client, &session, "/rename a new title"), "");
+    assert_eq!(client.until_type("renamed").last()["title"], "a new title");
+    assert_eq!(output(&mut client, &session, "/provider stub"), "");
+    assert_eq!(
+        client.until_type("provider_switched").last()["name"],
+        "stub"
+    );
+    assert_eq!(output(&mut client, &session, "/clear"), "");
+    client.until_type("cleared");
+    assert!(!output(&mut client, &session, "/context json").contains("before"));
+    let fork = output(&mut client, &session, "/fork 2");
+    assert!(fork.starts_with("forked as "), "{fork}");
+}
+
+#[test]
+fn switch_keeps_the_conversation_and_takes_the_new_providers_default_model() {
+    let model = FakeModel::start([Answer::text(["fine"]), Answer::text(["fine"])]);
+    let (_daemon, mut client, session) = TestDaemon::with_model(&model);
+    output(&mut client, &session, "/provider script");
+    client.turn(&session, "say kept in mind");
+    output(&mut client, &session, "/provider openai");
+    client.turn(&session, "and now?");
+    let request = model.requests().pop().unwrap();
+    assert!(request["messages"].to_string().contains("kept in mind"));
+    assert_ne!(request["model"], Value::Null);
+    output(&mut client, &session, "/model another");
+    client.turn(&session, "and now?");
+    assert_eq!(model.requests().pop().unwrap()["model"], "another");
+}
+
+#[test]
+fn names_arguments_and_files_complete() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    std::fs::create_dir(daemon.work().join("source")).unwrap();
+    std::fs::write(daemon.work().join("source/main.rs"), "").unwrap();
+    assert_eq!(completions(&mut client, &session, "/to"), ["/tools"]);
+    assert_eq!(
+        completions(&mut client, &session, "/provider scr"),
+        ["script"]
+    );
+    assert_eq!(
+        completions(&mut client, &session, "/tools exe"),
+        ["execute"]
+    );
+    assert_eq!(
+        completions(&mut client, &session, "look at @sou"),
+        ["@source/"]
+    );
+    assert_eq!(
+        completions(&mut client, &session, "look at source/"),
+        ["source/main.rs"]
+    );
+    assert_eq!(
+        completions(&mut client, &session, "/nothing x"),
+        Vec::<String>::new()
+    );
+}

@@ -94,6 +94,12 @@ impl RpcError {
 
     /// Parameters that a method cannot read, in every method's same words.
     pub fn invalid_params(method: &str, detail: &str) -> Self {
+        // A parser's place in the text means nothing to whoever wrote an object.
+        let detail = detail.split(" at line ").next().unwrap_or(detail);
+        let detail = match detail {
+            "No more params" => "some that are required are missing",
+            other => other,
+        };
         let message = format!("parameters of {method} do not fit: {detail}");
         Self::new(ErrorKind::InvalidParams, message).with("method", method)
     }
@@ -119,5 +125,23 @@ impl From<RpcError> for ErrorObjectOwned {
     fn from(error: RpcError) -> Self {
         let data = error.data_value();
         ErrorObjectOwned::owned(error.kind.code(), error.message, Some(data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_that_do_not_fit_are_told_without_the_parsers_place() {
+        let said = |detail| RpcError::invalid_params("turn/start", detail).message;
+        assert_eq!(
+            said("missing field `text` at line 1 column 34"),
+            "parameters of turn/start do not fit: missing field `text`"
+        );
+        assert_eq!(
+            said("No more params"),
+            "parameters of turn/start do not fit: some that are required are missing"
+        );
     }
 }

@@ -126,11 +126,9 @@ fn mismatch(theirs: u32, client: Option<&ClientInfo>) -> RpcError {
         "dwelld {RELEASE} speaks protocol {PROTOCOL}, {name} speaks protocol {theirs}: {remedy}"
     );
     RpcError::new(ErrorKind::Version, why)
-        .with("daemon", json!({"version": RELEASE, "protocol": PROTOCOL}))
-        .with(
-            "client",
-            json!({"version": client.map(|client| &client.version), "protocol": theirs}),
-        )
+        .with("daemon", PROTOCOL)
+        .with("client", theirs)
+        .with("release", RELEASE)
 }
 
 /// The end of a subscription whose client did not keep up: it has to list anew.
@@ -172,8 +170,8 @@ mod tests {
         ] {
             assert!(error.message.contains(part), "{}", error.message);
         }
-        assert_eq!(error.data["client"]["protocol"], 7);
-        assert_eq!(error.data["daemon"]["protocol"], PROTOCOL);
+        assert_eq!(error.data["client"], 7);
+        assert_eq!(error.data["daemon"], PROTOCOL);
     }
 
     #[test]

@@ -95,13 +95,11 @@ fn prompt<'a>(messages: &'a [Message], file: Option<&str>) -> (&'a str, Vec<&'a 
 
 /// A user's word that follows a tool's result and is no script itself: it changes nothing of what is played.
 fn is_steer(messages: &[Message], index: usize, file: Option<&str>) -> bool {
-    let before = messages[..index].iter().rev();
-    let before = before
-        .filter(|message| !matches!(message, Message::User { .. }))
-        .find(|_| true);
     let Message::User { content, .. } = &messages[index] else {
         return false;
     };
+    let mut others = messages[..index].iter().rev();
+    let before = others.find(|message| !matches!(message, Message::User { .. }));
     matches!(before, Some(Message::Tool { .. }))
         && (file.is_some() || !matches!(parse::parse(content), Parsed::Script(_)))
 }

@@ -38,7 +38,7 @@ pub(super) fn page(peer: &Peer) -> ProviderError {
     ProviderError {
         class: ErrorClass::Fatal,
         message: format!(
-            "{name} answered with a web page where a model's answer belongs: check OPENAI_BASE_URL (most end with /v1)"
+            "{name} answered with a web page (text/html) where a model's answer belongs: check OPENAI_BASE_URL (most end with /v1)"
         ),
     }
 }

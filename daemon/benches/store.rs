@@ -29,7 +29,11 @@ fn main() {
 async fn all(dir: &Path) {
     let began = Instant::now();
     let store = open(dir);
-    println!("open, new: {:?}", began.elapsed());
+    println!(
+        "open, new: {:?}, then {} KiB resident",
+        began.elapsed(),
+        resident()
+    );
     commits(&store).await;
     stream(&store).await;
     many_streams(&store).await;
@@ -37,9 +41,16 @@ async fn all(dir: &Path) {
     store.close().await;
     let began = Instant::now();
     let store = open(dir);
-    println!("open, again: {:?}", began.elapsed());
+    println!(
+        "open, again: {:?}, then {} KiB resident",
+        began.elapsed(),
+        resident()
+    );
+    make_sessions(&store).await;
+    store.close().await;
+    let store = open(dir);
     lists(&store).await;
-    println!("resident: {} KiB", resident());
+    println!("{} KiB resident, after all that", resident());
     let began = Instant::now();
     store.close().await;
     println!("close: {:?}", began.elapsed());
@@ -184,7 +195,7 @@ async fn fold(store: &Store) {
     );
 }
 
-async fn lists(store: &Store) {
+async fn make_sessions(store: &Store) {
     let began = Instant::now();
     let makes = (0..10_000).map(|number| {
         let mut row = session(&format!("listed-{number}"));
@@ -195,6 +206,9 @@ async fn lists(store: &Store) {
         made.expect("a session is made");
     }
     println!("10,000 sessions made: {:?}", began.elapsed());
+}
+
+async fn lists(store: &Store) {
     for (name, limit) in [("newest 50 of 10,000", 50), ("all 10,000", 0)] {
         timed(name, 50, || async move {
             let query = ListQuery {
@@ -297,12 +311,14 @@ fn session(name: &str) -> SessionRow {
 
 async fn timed<F: Future<Output = ()>>(name: &str, rounds: usize, mut work: impl FnMut() -> F) {
     let mut times = Vec::new();
+    let cpu = processor();
     for _ in 0..rounds {
         let began = Instant::now();
         work().await;
         times.push(began.elapsed());
     }
-    print(name, &mut times);
+    let each = (processor() - cpu) / rounds as u32;
+    print(&format!("{name} ({each:?} of processor)"), &mut times);
 }
 
 fn print(name: &str, times: &mut [Duration]) {

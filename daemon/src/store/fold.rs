@@ -162,15 +162,15 @@ pub(super) fn first_row(conn: &Connection, key: Key, from: i64) -> rusqlite::Res
         .optional()
 }
 
-/// Removes a step's worth of what deleted sessions left; tells whether more is left.
-pub(super) fn purge_some(conn: &Connection) -> rusqlite::Result<bool> {
-    let doomed: Option<Key> = conn
-        .prepare_cached("SELECT session FROM doomed LIMIT 1")?
+/// A deleted session that has left something.
+pub(super) fn doomed(conn: &Connection) -> rusqlite::Result<Option<Key>> {
+    conn.prepare_cached("SELECT session FROM doomed LIMIT 1")?
         .query_row([], |row| row.get(0))
-        .optional()?;
-    let Some(key) = doomed else {
-        return Ok(false);
-    };
+        .optional()
+}
+
+/// Removes a step's worth of what a deleted session left, and in the end that it left anything.
+pub(super) fn purge_some(conn: &Connection, key: Key) -> rusqlite::Result<()> {
     let range = (rows::event_id(key, 0), rows::event_id(key, u64::MAX), STEP);
     let words = conn
         .prepare_cached(
@@ -186,5 +186,5 @@ pub(super) fn purge_some(conn: &Connection) -> rusqlite::Result<bool> {
         conn.execute("DELETE FROM tail WHERE session = ?1", [key])?;
         conn.execute("DELETE FROM doomed WHERE session = ?1", [key])?;
     }
-    Ok(true)
+    Ok(())
 }

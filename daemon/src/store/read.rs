@@ -273,7 +273,8 @@ pub(super) fn list(
     ))?;
     let mut found = statement.query((&query.cwd, query.archived, from.updated_at, from.key))?;
     let wanted = query.query.as_deref().unwrap_or_default().to_lowercase();
-    let mut listed = Vec::new();
+    let mut listed: Vec<Option<Listed>> = Vec::new();
+    let mut places = Vec::new();
     while let Some(row) = found.next()? {
         let (session, owner) = rows::session(row)?;
         if matches(&session, &wanted) {
@@ -281,26 +282,34 @@ pub(super) fn list(
                 updated_at: rows::int(session.updated_at),
                 key: row.get(13)?,
             };
-            listed.push((place, session, owner));
+            places.push((place, listed.len()));
+            listed.push(Some((session, owner)));
         }
         if !order.is_empty() && listed.len() > limit {
             break;
         }
     }
     if order.is_empty() {
-        listed.sort_unstable_by_key(|(place, ..)| std::cmp::Reverse(*place));
+        // Places alone are sorted: rows are long.
+        places.sort_unstable_by(|a, b| b.cmp(a));
     }
-    let more = listed.len() > limit;
-    listed.truncate(limit);
-    let next = listed.last().filter(|_| more);
-    let next = next.map(|(place, ..)| place.cursor());
+    let more = places.len() > limit;
+    places.truncate(limit);
+    let next = places.last().filter(|_| more);
+    let next = next.map(|(place, _)| place.cursor());
     let mut living = Living::new(conn, own);
-    let sessions = listed.into_iter().map(|(_, mut session, owner)| {
-        as_it_is(&mut session, owner.as_deref(), &mut living)?;
-        Ok(session)
-    });
-    Ok((sessions.collect::<rusqlite::Result<_>>()?, next))
+    let mut sessions = Vec::with_capacity(places.len());
+    for (_, index) in places {
+        if let Some((mut session, owner)) = listed[index].take() {
+            as_it_is(&mut session, owner.as_deref(), &mut living)?;
+            sessions.push(session);
+        }
+    }
+    Ok((sessions, next))
 }
+
+/// A session and its owner.
+type Listed = (SessionRow, Option<String>);
 
 fn matches(session: &SessionRow, wanted: &str) -> bool {
     wanted.is_empty()

@@ -57,6 +57,12 @@ impl From<rusqlite::Error> for Stop {
 
 type Done = Result<(), Stop>;
 
+/// Whether a chore found something to do.
+enum Chored {
+    Written,
+    Nothing,
+}
+
 /// What a transaction would change in the heads.
 #[derive(Default)]
 struct Pending {
@@ -439,39 +445,42 @@ impl Writer {
             Chore::Purge => self.purge(),
         };
         match done {
-            Ok(()) => self.checkpointer.committed(),
+            Ok(Chored::Written) => self.checkpointer.committed(),
+            Ok(Chored::Nothing) => {}
             // Left as it is: unfolded pieces read the same, and what is doomed stays so.
             Err(error) => tracing::warn!(?chore, %error, "left for later"),
         }
     }
 
-    fn fold(&mut self, session: &SessionId, piece: &str) -> rusqlite::Result<()> {
+    fn fold(&mut self, session: &SessionId, piece: &str) -> rusqlite::Result<Chored> {
         let Some(head) = self.heads.get(session) else {
-            return Ok(());
+            return Ok(Chored::Nothing);
         };
-        let Some(folds) = fold::plan(&self.conn, &head, piece)? else {
-            return Ok(());
+        let Some(plan) = fold::plan(&self.conn, &head, piece)? else {
+            return Ok(Chored::Nothing);
         };
         self.within(|writer| {
             if !writer.owns(head.key)? {
-                return Ok(());
+                return Ok(Chored::Nothing);
             }
-            fold::write(&writer.conn, &head, piece, &folds)?;
+            fold::write(&writer.conn, &head, piece, &plan)?;
             let tail_from = match fold::first_row(&writer.conn, head.key, head.tail_from)? {
                 Some(row) => row,
                 None => writer.tail_bound()?,
             };
             writer.set_head(session, Some(Head { tail_from, ..head }));
-            Ok(())
+            Ok(Chored::Written)
         })
     }
 
-    fn purge(&mut self) -> rusqlite::Result<()> {
+    fn purge(&mut self) -> rusqlite::Result<Chored> {
+        let Some(key) = fold::doomed(&self.conn)? else {
+            return Ok(Chored::Nothing);
+        };
         self.within(|writer| {
-            if fold::purge_some(&writer.conn)? {
-                writer.pending.chores.push(Chore::Purge);
-            }
-            Ok(())
+            fold::purge_some(&writer.conn, key)?;
+            writer.pending.chores.push(Chore::Purge);
+            Ok(Chored::Written)
         })
     }
 

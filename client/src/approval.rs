@@ -6,14 +6,18 @@ use crate::link::Link;
 use crate::paint::{Mark, Paint, Part, spell_out};
 use protocol::approval::{Answer, ApprovalRpcClient, Scope};
 use protocol::error::ErrorKind;
-use protocol::id::ApprovalId;
+use protocol::event::{Event, EventKind};
+use protocol::id::{ApprovalId, CallId};
 use serde_json::Value;
+use std::collections::VecDeque;
 
 /// A question, as an event or a session's list of them tells it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Question {
     /// Which.
     pub approval: ApprovalId,
+    /// The call that waits for it.
+    pub call: CallId,
     /// The tool's real name.
     pub tool: String,
     /// Exactly what would run.
@@ -26,6 +30,7 @@ impl From<&protocol::approval::Approval> for Question {
     fn from(waiting: &protocol::approval::Approval) -> Self {
         Self {
             approval: waiting.approval.clone(),
+            call: waiting.call.clone(),
             tool: waiting.tool.clone(),
             arguments: waiting.arguments.clone(),
             why: waiting.why.clone(),
@@ -88,7 +93,69 @@ impl Reply {
     }
 }
 
+/// The questions that wait, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Open(VecDeque<Question>);
+
+impl Open {
+    /// The one that is answered next.
+    pub(crate) fn first(&self) -> Option<&Question> {
+        self.0.front()
+    }
+
+    /// Takes the one that is answered next.
+    pub(crate) fn take_first(&mut self) -> Option<Question> {
+        self.0.pop_front()
+    }
+
+    /// One more.
+    pub(crate) fn push(&mut self, question: Question) {
+        self.0.push_back(question);
+    }
+
+    /// Forgets those that an event settles.
+    pub(crate) fn settle(&mut self, event: &Event) {
+        self.0.retain(|question| !question.is_settled_by(event));
+    }
+}
+
+impl FromIterator<Question> for Open {
+    fn from_iter<I: IntoIterator<Item = Question>>(questions: I) -> Self {
+        Self(questions.into_iter().collect())
+    }
+}
+
 impl Question {
+    /// The question that an event puts.
+    pub(crate) fn of(event: &Event) -> Option<Self> {
+        match &event.kind {
+            EventKind::ApprovalAsked {
+                approval,
+                call,
+                tool,
+                arguments,
+                why,
+            } => Some(Self {
+                approval: approval.clone(),
+                call: call.clone(),
+                tool: tool.clone(),
+                arguments: arguments.clone(),
+                why: why.clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether an event says that nobody needs to answer any more: it was answered or withdrawn, or its call has ended.
+    pub(crate) fn is_settled_by(&self, event: &Event) -> bool {
+        match &event.kind {
+            EventKind::ApprovalAnswered { approval, .. }
+            | EventKind::ApprovalWithdrawn { approval, .. } => *approval == self.approval,
+            EventKind::Done { call, .. } => *call == self.call,
+            _ => false,
+        }
+    }
+
     /// The question in full: nothing of what would run is cut off or hidden.
     pub(crate) fn text(&self, paint: Paint) -> String {
         let mut out = format!(
@@ -202,6 +269,7 @@ mod tests {
     fn question(arguments: Value) -> String {
         let question = Question {
             approval: "s.a1".into(),
+            call: "c1".into(),
             tool: "execute".into(),
             arguments,
             why: "default: ask".into(),
@@ -219,5 +287,22 @@ mod tests {
             question(json!({"path": "a", "content": "x\ny", "n": [1, "\u{1b}"]})),
             "? allow execute?\n    path: a\n    content:\n      x\n      y\n    n: [1,\"\\u001b\"]\n  default: ask"
         );
+    }
+
+    #[test]
+    fn a_question_goes_with_its_answer_or_with_its_call() {
+        use crate::testing::event;
+        let asked = |n: u64| {
+            let kind = json!({"type": "approval_asked", "approval": format!("s.a{n}"), "call": format!("c{n}"),
+                              "tool": "x", "arguments": {}, "why": ""});
+            Question::of(&event(n, kind)).unwrap()
+        };
+        let mut open: Open = [asked(1), asked(2)].into_iter().collect();
+        let done = json!({"type": "done", "call": "c1", "result": {"ok": false}, "ms": 0});
+        open.settle(&event(3, done));
+        assert_eq!(open.first(), Some(&asked(2)));
+        let withdrawn = json!({"type": "approval_withdrawn", "approval": "s.a2", "why": "x"});
+        open.settle(&event(4, withdrawn));
+        assert_eq!(open.first(), None);
     }
 }

@@ -10,15 +10,19 @@ use protocol::error::ErrorKind;
 use protocol::event::{Event, EventKind, Level};
 use protocol::id::SessionId;
 use protocol::session::SessionRpcClient;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 
 /// A session's events from a cursor on.
-#[derive(Debug)]
 pub(crate) struct Follow {
     link: Rc<Link>,
     session: SessionId,
     view: View,
     live: Option<Live>,
+    /// The attach under way. It is kept here, so that whoever stops waiting for it does not begin it anew: connecting
+    /// may take seconds, and may start a daemon.
+    attaching: Option<Pin<Box<dyn Future<Output = Result<Live, Failure>>>>>,
 }
 
 /// A subscription and the connection it came over.
@@ -43,6 +47,7 @@ impl Follow {
             session,
             view,
             live: None,
+            attaching: None,
         }
     }
 
@@ -56,25 +61,20 @@ impl Follow {
         self.view.cursor()
     }
 
-    /// Subscribes, if there is no subscription.
+    /// Subscribes, if there is no subscription. Dropping the future loses nothing.
     pub(crate) async fn attach(&mut self) -> Result<(), Failure> {
-        while self.live.is_none() {
-            let (connection, generation) = self.link.connection();
-            let after = Some(self.view.cursor());
-            let client = &connection.client;
-            let asked = SessionRpcClient::attach(client, self.session.clone(), after, None);
-            match asked.await.map_err(Failure::from) {
-                Ok(events) => {
-                    let troubles = client.subscribe_to_method("session/trouble").await.ok();
-                    self.live = Some(Live {
-                        events,
-                        troubles,
-                        generation,
-                    });
-                }
-                Err(failure) if failure.is_disconnect() => self.link.mend(generation).await?,
-                Err(failure) => return Err(explain(failure)),
-            }
+        if self.live.is_none() {
+            let attaching = match &mut self.attaching {
+                Some(attaching) => attaching,
+                None => self.attaching.insert(Box::pin(attach(
+                    Rc::clone(&self.link),
+                    self.session.clone(),
+                    self.view.cursor(),
+                ))),
+            };
+            let attached = attaching.await;
+            self.attaching = None;
+            self.live = Some(attached?);
         }
         Ok(())
     }
@@ -112,10 +112,15 @@ impl Follow {
                     );
                     let generation = live.generation;
                     self.live = None;
-                    // Falling behind ends a subscription, not the connection: the cursor is enough to go on.
-                    if !behind {
-                        self.link.mend(generation).await?;
-                    }
+                    let (link, session) = (Rc::clone(&self.link), self.session.clone());
+                    let cursor = self.view.cursor();
+                    self.attaching = Some(Box::pin(async move {
+                        // Falling behind ends a subscription, not the connection: the cursor is enough to go on.
+                        if !behind {
+                            link.mend(generation).await?;
+                        }
+                        attach(link, session, cursor).await
+                    }));
                 }
             }
         }
@@ -133,6 +138,26 @@ impl Follow {
                 level: Level::Error,
                 text: trouble.message,
             },
+        }
+    }
+}
+
+async fn attach(link: Rc<Link>, session: SessionId, cursor: u64) -> Result<Live, Failure> {
+    loop {
+        let (connection, generation) = link.connection();
+        let client = &connection.client;
+        let asked = SessionRpcClient::attach(client, session.clone(), Some(cursor), None).await;
+        match asked.map_err(Failure::from) {
+            Ok(events) => {
+                let troubles = client.subscribe_to_method("session/trouble").await.ok();
+                return Ok(Live {
+                    events,
+                    troubles,
+                    generation,
+                });
+            }
+            Err(failure) if failure.is_disconnect() => link.mend(generation).await?,
+            Err(failure) => return Err(explain(failure)),
         }
     }
 }

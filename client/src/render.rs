@@ -89,7 +89,7 @@ impl Renderer {
             EventKind::Thinking { text, .. } => self.flow(Tail::Thought, text, &mut out),
             EventKind::ToolOutput { call, text, .. } => self.calls.output(call, text),
             other => {
-                let line = self.line(other);
+                let line = self.line(event);
                 if line.is_some() || matches!(other, EventKind::TurnEnded { .. }) {
                     self.end_line(&mut out);
                 }
@@ -151,10 +151,10 @@ impl Renderer {
     }
 
     /// The line, or lines, of an event that is no flowing text.
-    fn line(&mut self, kind: &EventKind) -> Option<String> {
+    fn line(&mut self, event: &Event) -> Option<String> {
         let paint = self.paint;
         let quiet = |text: String| Some(paint.dress(Part::Quiet, &text));
-        match kind {
+        match &event.kind {
             EventKind::TurnStarted { text, client, .. } => {
                 self.replied = false;
                 match self.prompts {
@@ -173,19 +173,8 @@ impl Renderer {
                     .begin(paint, call, name, arguments, parent.as_ref()),
             ),
             EventKind::Done { call, result, ms } => Some(self.calls.end(paint, call, result, *ms)),
-            EventKind::ApprovalAsked {
-                approval,
-                tool,
-                arguments,
-                why,
-                ..
-            } => {
-                let question = Question {
-                    approval: approval.clone(),
-                    tool: tool.clone(),
-                    arguments: arguments.clone(),
-                    why: why.clone(),
-                };
+            EventKind::ApprovalAsked { .. } => {
+                let question = Question::of(event)?;
                 Some(format!("{}\n  {KEYS}", question.text(paint)))
             }
             EventKind::ApprovalAnswered {

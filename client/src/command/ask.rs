@@ -2,7 +2,7 @@
 
 mod prompt;
 
-use crate::approval::{self, KEYS, Question, Reply};
+use crate::approval::{self, KEYS, Open, Question, Reply};
 use crate::ask_tty::Tty;
 use crate::error::{Exit, Failure};
 use crate::follow::Follow;
@@ -14,10 +14,9 @@ use crate::render::{Channel, Chunk, Prompts, Renderer};
 use crate::{out, select, trust};
 use protocol::error::ErrorKind;
 use protocol::event::{Event, EventKind, TurnStatus};
-use protocol::id::{ApprovalId, TurnId};
+use protocol::id::TurnId;
 use protocol::session::Session;
 use protocol::turn::{Started, TurnRpcClient};
-use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::pin::pin;
 use std::rc::Rc;
@@ -92,7 +91,7 @@ struct Turn {
     interrupts: Signal,
     interrupted: bool,
     tty: Option<Tty>,
-    questions: VecDeque<Question>,
+    questions: Open,
     look: Look,
     consent: Consent,
 }
@@ -136,7 +135,7 @@ impl Turn {
             interrupts: signal(SignalKind::interrupt())?,
             interrupted: false,
             tty,
-            questions: VecDeque::new(),
+            questions: Open::default(),
             look,
             consent: match args.yes {
                 true => Consent::All,
@@ -163,7 +162,7 @@ impl Turn {
     /// Shows events until the turn ends.
     async fn play(&mut self) -> Result<(TurnStatus, String), Failure> {
         loop {
-            if let Some(question) = self.questions.pop_front() {
+            if let Some(question) = self.questions.take_first() {
                 if let Some(end) = self.put(question).await? {
                     return Ok(end);
                 }
@@ -192,28 +191,12 @@ impl Turn {
                 self.write(chunks)?;
             }
         }
-        match event.kind {
-            EventKind::ApprovalAsked {
-                approval,
-                tool,
-                arguments,
-                why,
-                ..
-            } => {
-                self.decide(Question {
-                    approval,
-                    tool,
-                    arguments,
-                    why,
-                })
-                .await?;
-            }
-            EventKind::ApprovalAnswered { approval, .. }
-            | EventKind::ApprovalWithdrawn { approval, .. } => {
-                self.questions.retain(|open| open.approval != approval);
-            }
-            EventKind::TurnEnded { status, reply } => return Ok(Some((status, reply))),
-            _ => {}
+        self.questions.settle(&event);
+        if let Some(question) = Question::of(&event) {
+            self.decide(question).await?;
+        }
+        if let EventKind::TurnEnded { status, reply } = event.kind {
+            return Ok(Some((status, reply)));
         }
         Ok(None)
     }
@@ -242,7 +225,7 @@ impl Turn {
                 question.tool
             )),
             (false, Some(_)) => {
-                self.questions.push_back(question);
+                self.questions.push(question);
                 return Ok(());
             }
         };
@@ -276,7 +259,7 @@ impl Turn {
                         line = &mut asking => break line?,
                         event = self.follow.next() => {
                             let event = event?;
-                            let settled = settles(&event, &question.approval);
+                            let settled = question.is_settled_by(&event);
                             if settled {
                                 out::progress("\n")?;
                             }
@@ -343,13 +326,5 @@ impl Turn {
                 Look::Stream | Look::Whole => Err(Failure::shown(Exit::Failed)),
             },
         }
-    }
-}
-
-fn settles(event: &Event, question: &ApprovalId) -> bool {
-    match &event.kind {
-        EventKind::ApprovalAnswered { approval, .. }
-        | EventKind::ApprovalWithdrawn { approval, .. } => approval == question,
-        _ => false,
     }
 }

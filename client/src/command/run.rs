@@ -10,7 +10,6 @@ use crate::open::{self, Model};
 use crate::paint::Paint;
 use crate::place::{self, Place};
 use crate::{out, select};
-use protocol::event::{Event, EventKind};
 use protocol::id::SessionId;
 use protocol::tool::ToolRpcClient;
 use serde_json::Value;
@@ -89,7 +88,8 @@ async fn answer_questions(link: Rc<Link>, session: SessionId, yes: bool) -> Fail
             Ok(event) => event,
             Err(failure) => return failure,
         };
-        let Some(question) = of_no_turn(event) else {
+        let by_hand = event.turn.is_none();
+        let Some(question) = Question::of(&event).filter(|_| by_hand) else {
             continue;
         };
         let reply = match reply_to(&question, yes, tty.as_mut()).await {
@@ -99,24 +99,6 @@ async fn answer_questions(link: Rc<Link>, session: SessionId, yes: bool) -> Fail
         if let Err(failure) = approval::answer(&link, &question.approval, &reply).await {
             return failure;
         }
-    }
-}
-
-fn of_no_turn(event: Event) -> Option<Question> {
-    match event.kind {
-        EventKind::ApprovalAsked {
-            approval,
-            tool,
-            arguments,
-            why,
-            ..
-        } if event.turn.is_none() => Some(Question {
-            approval,
-            tool,
-            arguments,
-            why,
-        }),
-        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::line::Line;
 use super::{Leave, complaint, past};
-use crate::approval::{self, Question, Reply};
+use crate::approval::{self, Open, Question, Reply};
 use crate::error::Failure;
 use crate::follow::Follow;
 use crate::link::Link;
@@ -12,10 +12,9 @@ use crate::paint::{Paint, tame};
 use crate::render::{Prompts, Renderer};
 use protocol::command::CommandRpcClient;
 use protocol::event::{Event, EventKind};
-use protocol::id::{SessionId, TurnId};
+use protocol::id::{ApprovalId, SessionId, TurnId};
 use protocol::session::Session;
 use protocol::turn::TurnRpcClient;
-use std::collections::VecDeque;
 use std::io::{BufRead, IsTerminal};
 use std::rc::Rc;
 use std::sync::mpsc as blocking;
@@ -37,7 +36,7 @@ pub(super) async fn run(link: Rc<Link>, session: &Session) -> Result<Leave, Fail
         paint,
         renderer: past.renderer,
         running: past.turn,
-        questions: past.questions.into(),
+        questions: past.questions.into_iter().collect(),
         lines: Lines::start(),
         interrupts: signal(SignalKind::interrupt())?,
         cancelled: false,
@@ -54,7 +53,7 @@ struct Plain {
     paint: Paint,
     renderer: Renderer,
     running: Option<TurnId>,
-    questions: VecDeque<Question>,
+    questions: Open,
     lines: Lines,
     interrupts: Signal,
     cancelled: bool,
@@ -105,8 +104,9 @@ impl Lines {
 impl Plain {
     async fn run(&mut self) -> Result<Leave, Failure> {
         loop {
-            if let Some(question) = self.questions.pop_front() {
-                self.ask(question).await?;
+            if let Some(question) = self.questions.first() {
+                let approval = question.approval.clone();
+                self.ask(approval).await?;
                 continue;
             }
             let idle = self.running.is_none();
@@ -136,28 +136,16 @@ impl Plain {
     }
 
     fn show(&mut self, event: &Event) -> Result<(), Failure> {
+        self.questions.settle(event);
+        if let Some(question) = Question::of(event) {
+            self.questions.push(question);
+        }
         match &event.kind {
             EventKind::TurnStarted { .. } => {
                 self.running = event.turn.clone();
                 self.cancelled = false;
             }
             EventKind::TurnEnded { .. } if self.running == event.turn => self.running = None,
-            EventKind::ApprovalAsked {
-                approval,
-                tool,
-                arguments,
-                why,
-                ..
-            } => self.questions.push_back(Question {
-                approval: approval.clone(),
-                tool: tool.clone(),
-                arguments: arguments.clone(),
-                why: why.clone(),
-            }),
-            EventKind::ApprovalAnswered { approval, .. }
-            | EventKind::ApprovalWithdrawn { approval, .. } => {
-                self.questions.retain(|open| open.approval != *approval);
-            }
             _ => {}
         }
         for chunk in self.renderer.event(event) {
@@ -167,18 +155,14 @@ impl Plain {
     }
 
     /// Puts a question, or denies where nobody can be asked. Somebody else may answer first.
-    async fn ask(&mut self, question: Question) -> Result<(), Failure> {
+    async fn ask(&mut self, id: ApprovalId) -> Result<(), Failure> {
         if !self.interactive {
+            self.questions.take_first();
             let reply = Reply::no("there is no terminal to ask on");
-            return approval::answer(&self.link, &question.approval, &reply).await;
+            return approval::answer(&self.link, &id, &reply).await;
         }
-        let id = question.approval.clone();
-        self.questions.push_front(question);
-        while self
-            .questions
-            .front()
-            .is_some_and(|open| open.approval == id)
-        {
+        let open = |questions: &Open| questions.first().is_some_and(|first| first.approval == id);
+        while open(&self.questions) {
             if !self.lines.waiting {
                 out::raw("allow? y/s/a/n/r > ")?;
             }
@@ -190,7 +174,7 @@ impl Plain {
                         Some(line) => Reply::parse(line),
                     };
                     if let Some(reply) = reply {
-                        self.questions.pop_front();
+                        self.questions.take_first();
                         approval::answer(&self.link, &id, &reply).await?;
                     }
                 }

@@ -7,7 +7,7 @@ use super::input::{Heard, Input, Next, Typed, Unfinished, Want};
 use super::line::{Line, OWN};
 use super::screen::Screen;
 use super::{Leave, complaint, is_final, past};
-use crate::approval::{Question, Reply};
+use crate::approval::{Open, Question, Reply};
 use crate::error::Failure;
 use crate::follow::Follow;
 use crate::link::Link;
@@ -20,7 +20,7 @@ use protocol::command::{CommandResult, Completions};
 use protocol::event::{Event, EventKind};
 use protocol::id::{SessionId, TurnId};
 use protocol::session::Session;
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -56,7 +56,7 @@ pub(super) async fn run(
         screen,
         input,
         running: past.turn.map(Running::new),
-        questions: past.questions.into(),
+        questions: past.questions.into_iter().collect(),
         own: HashSet::new(),
         jobs: FuturesUnordered::new(),
         sending: 0,
@@ -97,7 +97,7 @@ struct Talk<'a> {
     input: &'a mut Input,
     running: Option<Running>,
     /// Questions that wait; the prompt is for the first.
-    questions: VecDeque<Question>,
+    questions: Open,
     /// Tokens of turns whose prompts stand on this screen already.
     own: HashSet<String>,
     jobs: FuturesUnordered<Job>,
@@ -155,10 +155,11 @@ impl Talk<'_> {
     /// Has the keyboard do what fits: a line is edited when a person is to say something, else keys are watched so that
     /// text can flow.
     fn direct(&mut self) -> Result<(), Failure> {
-        self.input.set_asking(!self.questions.is_empty());
+        let asking = self.questions.first().is_some();
+        self.input.set_asking(asking);
         let busy =
             self.running.is_some() || self.sending > 0 || self.expected > self.follow.cursor();
-        let watch = busy && self.questions.is_empty();
+        let watch = busy && !asking;
         match self.input.doing() {
             None if watch => {
                 self.screen.end_typing()?;
@@ -195,6 +196,10 @@ impl Talk<'_> {
     }
 
     fn note(&mut self, event: &Event) {
+        self.questions.settle(event);
+        if let Some(question) = Question::of(event) {
+            self.questions.push(question);
+        }
         match &event.kind {
             EventKind::TurnStarted { token, .. } => {
                 self.running = event.turn.clone().map(Running::new);
@@ -205,22 +210,6 @@ impl Talk<'_> {
                 });
             }
             EventKind::TurnEnded { .. } if self.runs(event.turn.as_ref()) => self.running = None,
-            EventKind::ApprovalAsked {
-                approval,
-                tool,
-                arguments,
-                why,
-                ..
-            } => self.questions.push_back(Question {
-                approval: approval.clone(),
-                tool: tool.clone(),
-                arguments: arguments.clone(),
-                why: why.clone(),
-            }),
-            EventKind::ApprovalAnswered { approval, .. }
-            | EventKind::ApprovalWithdrawn { approval, .. } => {
-                self.questions.retain(|open| open.approval != *approval);
-            }
             _ => {}
         }
     }
@@ -262,10 +251,10 @@ impl Talk<'_> {
 
     async fn obey(&mut self, typed: &str) -> Result<Option<Leave>, Failure> {
         self.interrupted = None;
-        if let (Some(question), Some(reply)) = (self.questions.front(), Reply::parse(typed)) {
+        if let (Some(question), Some(reply)) = (self.questions.first(), Reply::parse(typed)) {
             let approval = question.approval.clone();
             // Gone from here at once, so that the next line is not for it; the event tells everybody.
-            self.questions.pop_front();
+            self.questions.take_first();
             self.jobs
                 .push(job::answer(Rc::clone(&self.link), approval, reply));
             return Ok(None);

@@ -75,13 +75,13 @@ pub(super) fn answer(link: Rc<Link>, approval: ApprovalId, reply: Reply) -> Job 
     })
 }
 
-/// What may stand at the end of a line.
+/// What may stand at the end of a line. Nobody waits for a daemon to come back for that.
 pub(super) async fn complete(
     link: &Link,
     session: &SessionId,
     line: &str,
 ) -> Result<Completions, Failure> {
-    link.call(async |client| {
+    link.call_once(async |client| {
         CommandRpcClient::complete(client, session.clone(), line.to_string()).await
     })
     .await

@@ -80,7 +80,8 @@ impl Reply {
         let line = line.trim();
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
-        let plain = match word.to_ascii_lowercase().as_str() {
+        let word = word.trim_end_matches([',', '.', ':']).to_ascii_lowercase();
+        let plain = match word.as_str() {
             "y" | "yes" => Self::new(Answer::Allow, Scope::Call),
             "s" | "session" => Self::new(Answer::Allow, Scope::Session),
             "a" | "always" => Self::new(Answer::Allow, Scope::Always),
@@ -263,7 +264,7 @@ mod tests {
             Some(Reply::new(Answer::Deny, Scope::Call))
         );
         assert_eq!(Reply::parse("r use  trash"), Some(Reply::no("use  trash")));
-        assert_eq!(Reply::parse("no not now"), Some(Reply::no("not now")));
+        assert_eq!(Reply::parse("No, not now"), Some(Reply::no("not now")));
     }
 
     fn question(arguments: Value) -> String {

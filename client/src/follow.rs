@@ -22,8 +22,10 @@ pub(crate) struct Follow {
     live: Option<Live>,
     /// The attach under way. It is kept here, so that whoever stops waiting for it does not begin it anew: connecting
     /// may take seconds, and may start a daemon.
-    attaching: Option<Pin<Box<dyn Future<Output = Result<Live, Failure>>>>>,
+    attaching: Option<Attaching>,
 }
+
+type Attaching = Pin<Box<dyn Future<Output = Result<Live, Failure>>>>;
 
 /// A subscription and the connection it came over.
 #[derive(Debug)]

@@ -285,11 +285,17 @@ fn ended(paint: Paint, status: TurnStatus, reply: &str, replied: bool) -> Option
         TurnStatus::Completed if replied || reply.is_empty() => None,
         TurnStatus::Completed => Some(reply.into()),
         TurnStatus::Cancelled => Some(paint.dress(Part::Bad, "cancelled")),
-        TurnStatus::Failed | TurnStatus::MaxRounds | TurnStatus::Refused if !reply.is_empty() => {
-            Some(paint.dress(Part::Bad, reply))
+        TurnStatus::Failed
+        | TurnStatus::MaxRounds
+        | TurnStatus::Refused
+        | TurnStatus::Interrupted => {
+            let said = if reply.is_empty() {
+                status.as_str()
+            } else {
+                reply
+            };
+            Some(paint.dress(Part::Bad, said))
         }
-        other if reply.is_empty() => Some(paint.dress(Part::Bad, other.as_str())),
-        other => Some(paint.dress(Part::Bad, &format!("{}: {reply}", other.as_str()))),
     }
 }
 

@@ -148,7 +148,7 @@ fn a_failed_turn_says_why_once() {
     assert_eq!(text, "part\nError: no such model\n");
     assert_eq!(plain(&[ended("cancelled", "")]), "cancelled\n");
     assert_eq!(
-        plain(&[ended("interrupted", "the daemon stopped")]),
+        plain(&[ended("interrupted", "interrupted: the daemon stopped")]),
         "interrupted: the daemon stopped\n"
     );
 }

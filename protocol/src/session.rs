@@ -160,7 +160,7 @@ pub enum Role {
 pub enum ExportFormat {
     /// For people.
     Markdown,
-    /// The events, one array.
+    /// The whole log: `{session, events}`.
     Json,
 }
 

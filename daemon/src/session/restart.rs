@@ -105,14 +105,35 @@ pub fn loose_ends(state: &State, turn: &TurnId, pending: &[Draft], why: &str) ->
 }
 
 fn close(state: &State, open: &OpenCall, why: &str, drafts: &mut Vec<Draft>) {
-    if let Some(asked) = state.approval_of(&open.call) {
-        let (approval, why) = (asked.approval.clone(), why.to_owned());
-        drafts.push((
-            open.turn.clone(),
-            EventKind::ApprovalWithdrawn { approval, why },
-        ));
-    }
+    drafts.extend(withdrawal(state, &open.call, open.turn.as_ref(), why));
     drafts.push((open.turn.clone(), done(&open.call, why)));
+}
+
+/// What goes before the end of a call whose question nobody answered.
+pub fn withdrawal(state: &State, call: &CallId, turn: Option<&TurnId>, why: &str) -> Option<Draft> {
+    let approval = state.approval_of(call)?.approval.clone();
+    let why = why.to_owned();
+    Some((
+        turn.cloned(),
+        EventKind::ApprovalWithdrawn { approval, why },
+    ))
+}
+
+/// The end of a call as its result says it, with the withdrawal of its question where one still waits.
+pub fn ending(
+    state: &State,
+    call: CallId,
+    turn: Option<TurnId>,
+    result: Map<String, Value>,
+    ms: u64,
+) -> Vec<Draft> {
+    let why = result
+        .get("error")
+        .and_then(Value::as_str)
+        .unwrap_or("the call ended");
+    let mut drafts: Vec<Draft> = Vec::from_iter(withdrawal(state, &call, turn.as_ref(), why));
+    drafts.push((turn, EventKind::Done { call, result, ms }));
+    drafts
 }
 
 fn done(call: &CallId, why: &str) -> EventKind {

@@ -1,8 +1,8 @@
 //! Calls as the actor sees them: those that no model made, and the record that a handler begins.
 
 use super::Actor;
-use crate::session::SessionResult;
 use crate::session::message::ByHand;
+use crate::session::{SessionResult, restart};
 use crate::store::Durability;
 use protocol::event::EventKind;
 use protocol::id::CallId;
@@ -57,11 +57,8 @@ impl Actor {
     ) -> SessionResult<()> {
         self.by_hand.remove(&call);
         let turn = self.turn_of(&call);
-        self.record(
-            vec![(turn, EventKind::Done { call, result, ms })],
-            Durability::SyncSoon,
-        )
-        .await?;
+        let drafts = restart::ending(&self.state, call, turn, result, ms);
+        self.record(drafts, Durability::SyncSoon).await?;
         Ok(())
     }
 

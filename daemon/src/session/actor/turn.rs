@@ -313,7 +313,7 @@ impl Actor {
         let max = self.shared.services.limits.max_rounds;
         let step = step::after_call(&self.state, &call, &result, max);
         let turn = self.turn_id();
-        let mut drafts = vec![(turn.clone(), EventKind::Done { call, result, ms })];
+        let mut drafts = restart::ending(&self.state, call, turn.clone(), result, ms);
         let cancelled = self
             .running
             .as_ref()

@@ -128,14 +128,14 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     };
 
     tokio::spawn(signals.drive(shutdown.clone()));
-    let recovering = tokio::spawn({
-        let sessions = sessions.clone();
-        async move { sessions.recover().await }
-    });
+    // Before anybody is answered: nobody is shown a turn as running that died with an earlier daemon.
+    tokio::select! {
+        () = sessions.recover() => {}
+        () = shutdown.stopping().cancelled() => {}
+    }
     tracing::info!(socket = %listener.socket().display(), pid = std::process::id(), "dwelld is ready");
     shutdown::notify_ready();
     serve(listener, service, &sessions, &shutdown).await;
-    recovering.abort();
     store.close().await;
     tracing::info!("dwelld has stopped");
     Ok(())

@@ -209,7 +209,7 @@ fn a_page_is_no_stream() {
     let events = play(&model);
     assert_eq!(events.last()["status"], "failed");
     let reply = events.last()["reply"].as_str().unwrap();
-    assert!(reply.contains("text/html"), "{reply}");
+    assert!(reply.contains("web page"), "{reply}");
 }
 
 #[test]

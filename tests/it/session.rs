@@ -314,8 +314,9 @@ fn an_export_holds_the_conversation() {
         "session/export",
         json!({"session": session, "format": "json"}),
     );
-    let events: Vec<Value> = serde_json::from_str(exported["text"].as_str().unwrap()).unwrap();
-    assert_eq!(events, client.history(&session).0);
+    let whole: Value = serde_json::from_str(exported["text"].as_str().unwrap()).unwrap();
+    assert_eq!(whole["session"]["id"], json!(session));
+    assert_eq!(whole["events"], json!(client.history(&session).0));
 }
 
 #[test]

@@ -16,7 +16,15 @@ const TOO_LONG: usize = 800;
 /// Which module of the daemon may name which others: a path is allowed when it begins with one of these.
 /// A module may always name itself and what lies below it. `main`, `lib` and `daemon` build everything.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
-    ("config", &[]),
+    // What the file may set, in the types of those it is for.
+    (
+        "config",
+        &[
+            "provider::registry::Settings",
+            "session::conversation::History",
+            "transport::Limits",
+        ],
+    ),
     ("shutdown", &[]),
     ("transport", &["shutdown", "config"]),
     (

@@ -319,7 +319,7 @@ fn the_list_of_tools_shows_what_a_model_sees() {
     ] {
         assert_eq!(named(name)["function"]["parameters"]["type"], "object");
     }
-    assert_eq!(named("execute")["aliases"], json!(["bash", "sh", "exec"]));
+    assert_eq!(named("execute")["aliases"], json!(["bash", "exec", "sh"]));
     assert_eq!(
         (&named("execute")["approval"], &named("read")["approval"]),
         (&json!("ask"), &json!("allow"))

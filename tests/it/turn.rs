@@ -80,7 +80,7 @@ fn queued_prompts_run_in_order_after_the_turn() {
     let mut client = daemon.client();
     let session = client.session(&daemon.work());
     client.attach(&session, None);
-    client.start(&session, "say zero\nwait 100");
+    client.start(&session, "say zero\nwait 1500");
     let queued: Vec<Value> = (1..=10)
         .map(|number| {
             client.call(

@@ -93,8 +93,8 @@ fn build(profile: Profile) -> Binaries {
     let mut command = cargo();
     command.args(["build", "--quiet", "--locked", "--workspace", "--bins"]);
     match profile {
-        // With the test targets, because they decide the features of what they share with the binaries.
-        Profile::Dev => command.arg("--tests"),
+        // With a test target, because tests decide the features of what they share with the binaries.
+        Profile::Dev => command.args(["--test", "it"]),
         Profile::Release => command.args(["--release"]),
     };
     let done = command

@@ -85,3 +85,44 @@ fn read(params: &Params<'_>) -> Result<Named, String> {
     }
     Ok(named)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::attachments::Attachment;
+    use super::*;
+    use jsonrpsee::ConnectionId;
+    use protocol::session::Role;
+
+    fn attach(table: &Attachments, connection: usize, name: &'static str) -> Attachment {
+        let subscription = SubscriptionId::Str(name.into());
+        let connection = ConnectionId(connection);
+        table.add(connection, "owl".into(), subscription, Role::Controller, 0)
+    }
+
+    fn check(params: &str, expected: Result<&[&str], ()>) {
+        let table = Attachments::default();
+        let _kept = [(1, "s1"), (1, "s2"), (2, "s3")]
+            .map(|(connection, name)| attach(&table, connection, name));
+        let named = read(&Params::new(Some(params)));
+        let ended = named.map(|named| named.subscriptions(ConnectionId(1), &table));
+        let expected = expected.map(|names| {
+            let owned = names
+                .iter()
+                .map(|name| SubscriptionId::Str((*name).to_owned().into()));
+            owned.collect::<Vec<_>>()
+        });
+        assert_eq!(ended.map_err(|_| ()), expected, "{params}");
+    }
+
+    #[test]
+    fn a_subscription_is_named_in_three_ways() {
+        check(r#"["s1"]"#, Ok(&["s1"]));
+        check(r#"{"subscription": "s1"}"#, Ok(&["s1"]));
+        check(r#"{"session": "owl"}"#, Ok(&["s1", "s2"]));
+        check(r#"{"session": "cat"}"#, Ok(&[]));
+        check(r#"[{}]"#, Ok(&[]));
+        check("[]", Err(()));
+        check("{}", Err(()));
+        check(r#"{"session": 1}"#, Err(()));
+    }
+}

@@ -6,7 +6,7 @@
     reason = "it reports to a terminal, and compares with plain spawns"
 )]
 
-use daemon::process::{Spawn, run, supervisor};
+use daemon::process::{Spawn, nursery, run};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 const ROUNDS: usize = 300;
 
 fn main() {
-    supervisor::main_if_asked();
+    nursery::main_if_asked();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

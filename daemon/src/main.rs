@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // A supervisor of children and the reader of pages are this same binary: they must be up before anything else is.
-    daemon::process::supervisor::main_if_asked();
+    daemon::process::nursery::main_if_asked();
     daemon::toolbox::builtin::readable::main_if_asked();
     daemon::daemon::main()
 }

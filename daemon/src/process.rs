@@ -3,8 +3,10 @@
 
 mod child;
 mod descendants;
+mod hold;
 mod launch;
-pub mod supervisor;
+pub mod nursery;
+mod supervisor;
 #[cfg(test)]
 mod tests;
 mod wire;

@@ -1,26 +1,18 @@
 //! The daemon's half of a call: starts the supervisor, passes its output on, asks it to stop, learns the end.
 //! Must never block the runtime, and never trust that the supervisor still lives.
 
-use super::supervisor::ARGUMENT;
 use super::wire::{Report, Request};
-use super::{Exit, Sink, Spawn, descendants};
+use super::{Exit, Sink, Spawn, hold};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::os::fd::AsFd;
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-
-/// Works also when the file was replaced or deleted by an upgrade.
-const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// How long a supervisor that was asked to stop may take before it is taken for stuck; it needs a tenth of that.
 const STUCK: Duration = Duration::from_secs(3);
@@ -38,63 +30,37 @@ pub(super) struct Child {
     unsent: Vec<u8>,
     received: Vec<u8>,
     output: Option<pipe::Receiver>,
-    supervisor: Arc<AsyncFd<OwnedFd>>,
-    reaper: JoinHandle<()>,
-    /// The target, once it runs.
-    target: Option<i32>,
+    /// Known once it is there.
+    supervisor: Option<Pid>,
+}
+
+/// Why nothing is heard of it.
+#[derive(Clone, Copy, PartialEq)]
+enum Supervisor {
+    Gone,
+    Hangs,
 }
 
 impl Child {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "this is where children are spawned"
-    )]
     pub(super) fn start(spawn: &Spawn) -> io::Result<Self> {
-        let unsent = Request::of(spawn)?.encode();
-        let (ours, theirs) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
+        let mut unsent = Request::of(spawn)?.encode();
+        let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+        let (ours, theirs) = socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
         let (output, input) = pipe_with(PipeFlags::CLOEXEC)?;
-        let ours = std::os::unix::net::UnixStream::from(ours);
+        let stdin = stdin(spawn.stdin.as_deref())?;
+        let mut ours = std::os::unix::net::UnixStream::from(ours);
         ours.set_nonblocking(true)?;
+        // Most requests fit into the socket; the rest is sent as it is read.
+        unsent.drain(..ours.write(&unsent)?);
         let control = UnixStream::from_std(ours)?;
         let output = pipe::Receiver::from_owned_fd(output)?;
-        // Nothing here needs a step between fork and exec, so std takes its fast path.
-        let mut supervisor = Command::new(OWN_PROGRAM)
-            .arg0("dwell-supervise")
-            .arg(ARGUMENT)
-            .env_clear()
-            .current_dir("/")
-            .stdin(stdin(spawn.stdin.as_deref())?)
-            .stdout(input)
-            .stderr(theirs)
-            .spawn()?;
-        let pid = Pid::from_child(&supervisor);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())
-            .map_err(io::Error::from)
-            // SAFETY: an `OwnedFd` gives the same open descriptor until it is dropped, and nobody takes it out before.
-            .and_then(|fd| unsafe { AsyncFd::register(fd) }.map_err(io::Error::from));
-        let pidfd = match pidfd {
-            Ok(pidfd) => Arc::new(pidfd),
-            Err(error) => {
-                // Without the descriptor its end could not be learned: it dies at once, having no request.
-                let _ = supervisor.kill();
-                let _ = supervisor.wait();
-                return Err(error);
-            }
-        };
-        let reaper = tokio::spawn(reap(supervisor, pidfd.clone()));
+        hold::hand_over([theirs.as_fd(), stdin.as_fd(), input.as_fd()])?;
         Ok(Self {
             control,
             unsent,
             received: Vec::new(),
             output: Some(output),
-            supervisor: pidfd,
-            reaper,
-            target: None,
+            supervisor: None,
         })
     }
 
@@ -113,9 +79,9 @@ impl Child {
             tokio::select! {
                 biased;
                 report = report(&mut self.control, &mut self.received, &mut self.unsent) => match report {
-                    Some(Report::Started(pid)) => self.target = Some(pid),
+                    Some(Report::Ready(pid)) => self.supervisor = Pid::from_raw(pid),
                     Some(end) => break end,
-                    None => break self.abandoned(),
+                    None => break self.abandoned(Supervisor::Gone),
                 },
                 () = cancel.cancelled(), if stopped.is_none() => {
                     stopped = Some(Exit::Cancelled);
@@ -123,7 +89,7 @@ impl Child {
                     limit.as_mut().reset(tokio::time::Instant::now() + STUCK);
                 }
                 () = &mut limit => match stopped {
-                    Some(_) => break self.abandoned(),
+                    Some(_) => break self.abandoned(Supervisor::Hangs),
                     None => {
                         stopped = Some(Exit::TimedOut);
                         self.stop();
@@ -137,13 +103,11 @@ impl Child {
             }
         };
         self.drain(&mut piece, output).await;
-        // Its end is near: the report is the last that a supervisor does.
-        let _ = self.reaper.await;
         stopped.unwrap_or(match end {
             Report::Code(code) => Exit::Code(code),
             Report::Signal(signal) => Exit::Signal(signal),
             Report::NotStarted(why) => Exit::NotStarted(why),
-            Report::Started(_) => Exit::Signal(libc::SIGKILL),
+            Report::Ready(_) => Exit::Signal(libc::SIGKILL),
         })
     }
 
@@ -151,18 +115,28 @@ impl Child {
         // A full socket means that the supervisor has not even read its request; `abandoned` then deals with it.
         let _ = self.control.try_write(b"x");
         // The command may have stopped its supervisor.
-        let _ = pidfd_send_signal(self.supervisor.get_ref(), Signal::CONT);
+        self.signal_supervisor(Signal::CONT);
     }
 
-    /// The supervisor was killed or hangs: what can still be told to be the call's is killed from here.
-    fn abandoned(&self) -> Report {
-        let _ = pidfd_send_signal(self.supervisor.get_ref(), Signal::KILL);
-        for pid in self.target.map(descendants::of_session).unwrap_or_default() {
-            if let Some(pid) = Pid::from_raw(pid) {
-                let _ = rustix::process::kill_process(pid, Signal::KILL);
+    /// Its number is its own for as long as it holds its end of the socket.
+    fn signal_supervisor(&self, signal: Signal) {
+        if let Some(pid) = self.supervisor {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// The supervisor was killed or hangs; the nursery then kills what it leaves.
+    fn abandoned(&self, supervisor: Supervisor) -> Report {
+        match (supervisor, self.supervisor) {
+            (Supervisor::Gone, None) => {
+                Report::NotStarted("cannot start another process".to_owned())
+            }
+            (Supervisor::Gone, Some(_)) => Report::Signal(libc::SIGKILL),
+            (Supervisor::Hangs, _) => {
+                self.signal_supervisor(Signal::KILL);
+                Report::Signal(libc::SIGKILL)
             }
         }
-        Report::Signal(libc::SIGKILL)
     }
 
     /// All writers are dead, so what they wrote is in the pipe. Waits for nothing: a descriptor that travelled out of
@@ -183,15 +157,15 @@ impl Child {
 }
 
 /// Bytes go through memory that looks like a file, so nobody has to feed a pipe.
-fn stdin(bytes: Option<&[u8]>) -> io::Result<Stdio> {
+fn stdin(bytes: Option<&[u8]>) -> io::Result<File> {
     let Some(bytes) = bytes else {
-        return Ok(Stdio::null());
+        return File::open("/dev/null");
     };
     let file = rustix::fs::memfd_create("stdin", rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut file = std::fs::File::from(file);
+    let mut file = File::from(file);
     file.write_all(bytes)?;
     file.rewind()?;
-    Ok(file.into())
+    Ok(file)
 }
 
 /// The next report; none when the supervisor is gone. May be dropped at any await without losing a byte.
@@ -240,10 +214,4 @@ async fn read(output: &Option<pipe::Receiver>, piece: &mut [u8]) -> usize {
             Err(_) => return 0,
         }
     }
-}
-
-/// Takes the supervisor's end off the system, also when nobody waits for the call any more.
-async fn reap(mut supervisor: std::process::Child, pidfd: Arc<AsyncFd<OwnedFd>>) {
-    let _ = pidfd.readable().await;
-    let _ = supervisor.try_wait();
 }

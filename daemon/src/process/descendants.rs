@@ -6,30 +6,31 @@ use std::fs;
 
 /// All living descendants of a process, nearest first.
 pub(super) fn of(root: i32) -> Vec<i32> {
-    let children: Box<dyn Fn(i32) -> Vec<i32>> = match listed_children(root) {
-        Some(_) => Box::new(|pid| listed_children(pid).unwrap_or_default()),
-        // A kernel without the list of children.
-        None => {
-            let by_parent = parents();
-            Box::new(move |pid| by_parent.get(&pid).cloned().unwrap_or_default())
-        }
-    };
-    let mut found = children(root);
+    let look = look(root);
+    let mut found = look(root);
     let mut next = 0;
     while let Some(pid) = found.get(next) {
-        let below = children(*pid);
+        let below = look(*pid);
         found.extend(below);
         next += 1;
     }
     found
 }
 
-/// All members of a session: what is left to go by when the supervisor itself is gone.
-pub(super) fn of_session(session: i32) -> Vec<i32> {
-    stats()
-        .filter(|(_, stat)| stat.session == session)
-        .map(|(pid, _)| pid)
-        .collect()
+/// The living children of a process.
+pub(super) fn children(root: i32) -> Vec<i32> {
+    look(root)(root)
+}
+
+/// How to find the children of a process, by what the kernel offers.
+fn look(root: i32) -> Box<dyn Fn(i32) -> Vec<i32>> {
+    match listed_children(root) {
+        Some(_) => Box::new(|pid| listed_children(pid).unwrap_or_default()),
+        None => {
+            let by_parent = parents();
+            Box::new(move |pid| by_parent.get(&pid).cloned().unwrap_or_default())
+        }
+    }
 }
 
 /// Children of all threads, as the kernel lists them.
@@ -47,34 +48,24 @@ fn listed_children(pid: i32) -> Option<Vec<i32>> {
 
 fn parents() -> HashMap<i32, Vec<i32>> {
     let mut by_parent = HashMap::<i32, Vec<i32>>::new();
-    for (pid, stat) in stats() {
-        by_parent.entry(stat.parent).or_default().push(pid);
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for (pid, parent) in processes.filter_map(|entry| parent_of(&entry)) {
+        by_parent.entry(parent).or_default().push(pid);
     }
     by_parent
 }
 
-struct Stat {
-    parent: i32,
-    session: i32,
+fn parent_of(entry: &fs::DirEntry) -> Option<(i32, i32)> {
+    let pid = entry.file_name().to_str()?.parse().ok()?;
+    let stat = fs::read(entry.path().join("stat")).ok()?;
+    Some((pid, parse_parent(&stat)?))
 }
 
-fn stats() -> impl Iterator<Item = (i32, Stat)> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes.filter_map(|entry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read(entry.path().join("stat")).ok()?;
-        Some((pid, parse_stat(&stat)?))
-    })
-}
-
-/// The fields after the name, which may itself hold spaces and parentheses.
-fn parse_stat(stat: &[u8]) -> Option<Stat> {
+/// The second field after the name, which may itself hold spaces and parentheses.
+fn parse_parent(stat: &[u8]) -> Option<i32> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
-    let mut fields = rest.split_whitespace().skip(1);
-    let parent = fields.next()?.parse().ok()?;
-    let session = fields.nth(1)?.parse().ok()?;
-    Some(Stat { parent, session })
+    rest.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -83,8 +74,7 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {
-        let stat = parse_stat(b"42 (a) b) S 7 41 40 0 -1").unwrap();
-        assert_eq!((stat.parent, stat.session), (7, 40));
+        assert_eq!(parse_parent(b"42 (a) b) S 7 41 40 0 -1"), Some(7));
     }
 
     #[test]

@@ -1,38 +1,32 @@
 //! The supervisor: a small process per call that starts the target, says how it ended and kills all it left behind.
-//! It is this same executable, asked by its first argument; it must never load anything of the daemon's.
+//! It must never load anything of the daemon's.
 //!
-//! Descriptors: 0 the target's standard input, 1 its output, 2 the socket to the daemon. An end of that socket or a
-//! byte on it means stop, so the death of the daemon needs no other signal.
+//! It is given three descriptors: the socket to the daemon, the target's standard input, and its output. An end of the
+//! socket or a byte on it means stop, so the death of the daemon needs no signal.
 
 use super::descendants;
 use super::launch::launch;
 use super::wire::{Report, Request};
-use std::ffi::OsStr;
+use rustix::io::fcntl_dupfd_cloexec;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::time::{Duration, Instant};
-
-/// The first argument that makes this executable a supervisor.
-pub(super) const ARGUMENT: &str = "supervise";
 
 /// How long the target may take to follow a SIGTERM.
 const GRACE: Duration = Duration::from_millis(80);
 
 /// How long killing is tried when nothing gives way: what may not be signalled (another user's) or hangs in the kernel.
-const STUBBORN: Duration = Duration::from_secs(2);
+pub(super) const STUBBORN: Duration = Duration::from_secs(2);
 
-/// Becomes the supervisor and never returns, if that is what this process was started for. Call it before anything else.
-pub fn main_if_asked() {
-    if std::env::args_os().nth(1).as_deref() == Some(OsStr::new(ARGUMENT)) {
-        supervise();
-        // SAFETY: nothing here needs exit handlers, and they would only cost time.
-        unsafe { libc::_exit(0) }
-    }
-}
-
-fn supervise() {
-    let (control, signals) = isolate();
+/// Serves one call to its end.
+pub(super) fn supervise(fds: [OwnedFd; 3]) {
+    let Some((control, signals)) = settle(fds) else {
+        return;
+    };
     let Some(request) = read_request(control) else {
         return;
     };
+    // Before the target runs, which may stop this process and have to be told apart from one that never ran.
+    send(control, &Report::Ready(std::process::id() as i32));
     let launched = launch(&request);
     // The output must end when the target's side of it does.
     for fd in 0..=2 {
@@ -41,10 +35,10 @@ fn supervise() {
     }
     let report = match launched {
         Ok(target) => {
-            send(control, &Report::Started(target));
+            let status = None;
             Watch {
                 target,
-                status: None,
+                status,
                 control,
                 signals,
             }
@@ -55,28 +49,48 @@ fn supervise() {
     send(control, &report);
 }
 
-/// Leaves the daemon's session, takes in orphans, is deaf to signals, and keeps no descriptor but its three.
-fn isolate() -> (libc::c_int, libc::c_int) {
+/// A session of its own, orphans taken in, the target's descriptors in their places. Gives the socket to the daemon,
+/// and the descriptor that tells of ended children.
+fn settle([control, stdin, output]: [OwnedFd; 3]) -> Option<(libc::c_int, libc::c_int)> {
+    let control = fcntl_dupfd_cloexec(control, 10).ok()?.into_raw_fd();
     // SAFETY: plain system calls on this process, which has one thread and no other users of its descriptors.
     unsafe {
-        libc::close_range(3, libc::c_uint::MAX, 0);
-        let control = libc::fcntl(2, libc::F_DUPFD_CLOEXEC, 3);
-        libc::dup2(1, 2);
+        libc::dup2(stdin.as_raw_fd(), 0);
+        libc::dup2(output.as_raw_fd(), 1);
+        libc::dup2(output.as_raw_fd(), 2);
+        drop((stdin, output));
         libc::setsid();
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
-        libc::prctl(libc::PR_SET_NAME, c"dwell-supervise".as_ptr());
-        let mut all = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::sigprocmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
-        // Whoever started the daemon may have left it ignored, and then no child could be waited for.
-        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+    }
+    Some((control, ended_children()))
+}
+
+/// A descriptor that is readable when a child has ended. SIGCHLD is blocked, as all signals are.
+pub(super) fn ended_children() -> libc::c_int {
+    // SAFETY: the set is ours and initialised before it is read.
+    unsafe {
         let mut child = std::mem::zeroed();
         libc::sigemptyset(&mut child);
         libc::sigaddset(&mut child, libc::SIGCHLD);
-        let signals = libc::signalfd(-1, &child, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-        (control, signals)
+        libc::signalfd(-1, &child, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
     }
+}
+
+/// Waits until one of two descriptors is readable, or for some milliseconds; -1 is for ever. Tells of the first, and
+/// takes what it tells off the second.
+pub(super) fn wait(first: libc::c_int, ended: libc::c_int, milliseconds: libc::c_int) -> bool {
+    let mut fds = [first, ended].map(|fd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    let mut info = [0_u8; std::mem::size_of::<libc::signalfd_siginfo>()];
+    // SAFETY: both buffers are ours and as long as said; poll skips negative descriptors.
+    unsafe {
+        libc::poll(fds.as_mut_ptr(), 2, milliseconds);
+        libc::read(ended, info.as_mut_ptr().cast(), info.len());
+    }
+    fds[0].revents != 0
 }
 
 fn read_request(control: libc::c_int) -> Option<Request> {
@@ -193,25 +207,14 @@ impl Watch {
 
     /// Waits for a child's end; true when the daemon asks for a stop or is gone.
     fn wait(&self, until: Option<Instant>, heed: Heed) -> bool {
-        let timeout = until.map_or(-1, |until| {
+        let milliseconds = until.map_or(-1, |until| {
             until.saturating_duration_since(Instant::now()).as_millis() as libc::c_int + 1
         });
         let control = match heed {
             Heed::Control => self.control,
             Heed::Children => -1,
         };
-        let mut fds = [control, self.signals].map(|fd| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        });
-        let mut info = [0_u8; std::mem::size_of::<libc::signalfd_siginfo>()];
-        // SAFETY: both buffers are ours and as long as said; poll skips negative descriptors.
-        unsafe {
-            libc::poll(fds.as_mut_ptr(), 2, timeout);
-            libc::read(self.signals, info.as_mut_ptr().cast(), info.len());
-        }
-        fds[0].revents != 0
+        wait(control, self.signals, milliseconds)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The promise of `process`, tried on real children: nothing outlives its call.
 
-use super::{Exit, Spawn, descendants, run, supervisor};
+use super::{Exit, Spawn, descendants, nursery, run};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 #[unsafe(link_section = ".init_array")]
 static SUPERVISE: extern "C" fn() = {
     extern "C" fn supervise() {
-        supervisor::main_if_asked();
+        nursery::main_if_asked();
     }
     supervise
 };
@@ -244,13 +244,16 @@ async fn signals_to_its_own_group_do_not_reach_the_supervisor() {
 
 #[tokio::test]
 async fn killing_the_supervisor_kills_the_command() {
-    let (exit, output) = output_of(shell("echo $$; kill -9 $PPID; sleep 600")).await;
+    let script =
+        "setsid sh -c 'echo $$; exec sleep 600' & sleep 0.05; echo $$; kill -9 $PPID; sleep 600";
+    let (exit, output) = output_of(shell(script)).await;
     assert_eq!(exit, Exit::Signal(9));
-    let pid = output.lines().next().unwrap().parse().unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
-    while is_alive(pid) {
-        assert!(Instant::now() < deadline, "the command lives on");
-        tokio::task::yield_now().await;
+    for pid in output.lines() {
+        while is_alive(pid.parse().unwrap()) {
+            assert!(Instant::now() < deadline, "{pid} of {output} lives on");
+            tokio::task::yield_now().await;
+        }
     }
 }
 

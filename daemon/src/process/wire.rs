@@ -90,8 +90,8 @@ impl Request {
 /// What a supervisor tells.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Report {
-    /// The child runs; it leads a session and a process group of this number.
-    Started(i32),
+    /// The supervisor is there, under this number, and will start the child.
+    Ready(i32),
     Code(i32),
     Signal(i32),
     NotStarted(String),
@@ -101,7 +101,7 @@ impl Report {
     /// A kind, a number, the length of the text, the text.
     pub(super) fn encode(&self) -> Vec<u8> {
         let (kind, number, text) = match self {
-            Self::Started(pid) => (b'P', *pid, ""),
+            Self::Ready(pid) => (b'R', *pid, ""),
             Self::Code(code) => (b'E', *code, ""),
             Self::Signal(signal) => (b'S', *signal, ""),
             Self::NotStarted(why) => (b'N', 0, why.as_str()),
@@ -121,7 +121,7 @@ impl Report {
         let text = String::from_utf8_lossy(bytes.get(9..9 + length)?).into_owned();
         bytes.drain(..9 + length);
         Some(match kind {
-            b'P' => Self::Started(number),
+            b'R' => Self::Ready(number),
             b'E' => Self::Code(number),
             b'S' => Self::Signal(number),
             _ => Self::NotStarted(text),
@@ -151,10 +151,7 @@ mod tests {
 
     #[test]
     fn reports_are_found_in_any_split() {
-        let reports = [
-            Report::Started(7),
-            Report::NotStarted("no such thing".into()),
-        ];
+        let reports = [Report::Ready(7), Report::NotStarted("no such thing".into())];
         let bytes: Vec<u8> = reports.iter().flat_map(Report::encode).collect();
         let mut buffer = Vec::new();
         let mut found = Vec::new();

@@ -13,7 +13,7 @@ use crate::toolbox::{Toolbox, builtin};
 use protocol::approval::Trust;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use trust::Trusts;
 
 /// Where a user's own things are.
@@ -36,19 +36,17 @@ struct Shared {
     trusts: Trusts,
     /// Those that somebody holds, and some that nobody does any more.
     open: Mutex<HashMap<PathBuf, Weak<Workspace>>>,
-    /// What every directory has; made once.
-    builtins: Arc<Toolbox>,
+    /// What every directory has; made once, when the first needs it.
+    builtins: OnceLock<Arc<Toolbox>>,
 }
 
 impl Workspaces {
     pub fn new(places: Places) -> Self {
-        let mut builtins = Toolbox::new();
-        builtin::register(&mut builtins);
         let shared = Shared {
             trusts: Trusts::open(&places.state_dir),
             places,
             open: Mutex::default(),
-            builtins: Arc::new(builtins),
+            builtins: OnceLock::new(),
         };
         Self {
             shared: Arc::new(shared),
@@ -64,7 +62,7 @@ impl Workspaces {
         open.retain(|_, workspace| workspace.strong_count() > 0);
         let workspace = Arc::new(Workspace {
             cwd: cwd.to_owned(),
-            toolbox: Mutex::new(Arc::clone(&self.shared.builtins)),
+            toolbox: Mutex::new(self.shared.builtins()),
             shared: Arc::clone(&self.shared),
         });
         open.insert(cwd.to_owned(), Arc::downgrade(&workspace));
@@ -74,6 +72,17 @@ impl Workspaces {
     /// Decisions about directories.
     pub fn trust(&self) -> Trusts {
         self.shared.trusts.clone()
+    }
+}
+
+impl Shared {
+    fn builtins(&self) -> Arc<Toolbox> {
+        let make = || {
+            let mut toolbox = Toolbox::new();
+            builtin::register(&mut toolbox);
+            Arc::new(toolbox)
+        };
+        Arc::clone(self.builtins.get_or_init(make))
     }
 }
 
@@ -97,7 +106,7 @@ impl Workspace {
 
     /// Reads the sources of tools anew.
     pub fn reload(&self) {
-        *self.toolbox.lock().expect("no holder panics") = Arc::clone(&self.shared.builtins);
+        *self.toolbox.lock().expect("no holder panics") = self.shared.builtins();
     }
 
     /// The rules as the files are now. With a file that cannot be read every call asks.

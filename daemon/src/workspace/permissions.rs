@@ -58,10 +58,7 @@ fn trusted(standing: &Standing, bytes: Option<&[u8]>) -> Trusted {
 
 /// The digest of the content in a scan's entry.
 fn plain(digest: &str) -> &str {
-    digest
-        .rsplit(|c| c == ':' || c == ' ')
-        .next()
-        .unwrap_or(digest)
+    digest.rsplit([':', ' ']).next().unwrap_or(digest)
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {

@@ -346,7 +346,7 @@ mod tests {
         symlink("nowhere", tools.join("nothing")).unwrap();
         symlink("/dev/zero", tools.join("zero")).unwrap();
         put(root.path(), "tools/secret", "x");
-        fs::set_permissions(tools.join("secret"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(tools.join("secret"), fs::Permissions::from_mode(0o000)).unwrap();
         let scan = scan(root.path());
         assert_eq!(scan.incomplete, None);
         for name in ["pipe", "ring", "nothing", "zero", "x", "secret"] {

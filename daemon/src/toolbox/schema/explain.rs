@@ -253,10 +253,8 @@ fn indices(instance: &Value, items: &[String]) -> Vec<usize> {
     let mut found = Vec::new();
     let all = instance.as_array().map_or(&[][..], Vec::as_slice);
     for (index, item) in all.iter().enumerate().rev() {
-        if wanted
-            .peek()
-            .is_some_and(|wanted| **wanted == item.to_string())
-        {
+        let shown = item.to_string();
+        if wanted.peek() == Some(&&shown) {
             wanted.next();
             found.push(index);
         }

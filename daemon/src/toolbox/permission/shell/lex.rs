@@ -145,10 +145,13 @@ impl Lexer {
         word.uncertain.get_or_insert(word.plain.len());
     }
 
-    /// A character that the shell may put other text in the place of. `{` alone is a word of the grammar, and `~`
-    /// only matters at the beginning, where it is a directory.
+    /// A character that the shell may put other text in the place of; `~` only where a path may begin.
     fn vary(&mut self, c: char) {
-        if c != '~' || self.word.is_none() {
+        let begins = self
+            .word
+            .as_ref()
+            .is_none_or(|word| word.plain.ends_with(['=', ':']));
+        if c != '~' || begins {
             self.uncertain();
         }
         self.push(c);
@@ -259,6 +262,10 @@ impl Lexer {
 
     /// Streams joined to each other and `/dev/null` are harmless and no words; all else is a doubt.
     fn redirection(&mut self, first: char) {
+        let before = self
+            .at
+            .checked_sub(2)
+            .and_then(|at| self.chars.get(at).copied());
         self.end_descriptor();
         let mut operator = String::from(first);
         while let Some(c) = self
@@ -277,22 +284,36 @@ impl Lexer {
             return self.doubt("it substitutes a process");
         }
         let target = self.target();
+        // Behind `&> file` some shells go on with the command, and others begin one.
+        let parted = before == Some('&') && !self.at_end();
         let joined = operator.ends_with('&') && matches!(target.as_str(), "0" | "1" | "2");
         let closed = operator.ends_with("&-") && target.is_empty();
         let nowhere = matches!(operator.as_str(), ">" | ">>" | "<" | ">&") && target == "/dev/null";
-        if !(joined || closed || nowhere) {
+        if parted || !(joined || closed || nowhere) {
             self.doubt("it reads or writes a file or text as a stream");
         }
     }
 
-    /// The number of a stream stands right before the operator and is no word of the command.
+    /// The number of a stream stands right before the operator and is no word of the command. Shells agree on one
+    /// digit only.
     fn end_descriptor(&mut self) {
         let number =
             |word: &Word| word.quoted.is_none() && word.plain.chars().all(|c| c.is_ascii_digit());
-        if self.word.as_ref().is_some_and(number) {
-            self.word = None;
+        match self.word.take_if(|word| number(word)) {
+            Some(word) if word.plain.len() > 1 => {
+                self.doubt("it reads or writes a file or text as a stream")
+            }
+            Some(_) => {}
+            None => self.end_word(),
         }
-        self.end_word();
+    }
+
+    /// Whether nothing more of this command comes.
+    fn at_end(&self) -> bool {
+        let rest = self.chars[self.at..]
+            .iter()
+            .find(|c| !matches!(c, ' ' | '\t'));
+        rest.is_none_or(|c| matches!(c, '\n' | ';' | '|' | '&'))
     }
 
     fn target(&mut self) -> String {

@@ -31,7 +31,7 @@ fn faces_of(command: Command) -> Vec<String> {
 
 #[test]
 fn plain_lists_are_split() {
-    let table: [(&str, &[&str]); 16] = [
+    let table: [(&str, &[&str]); 17] = [
         ("git status", &["git status"]),
         ("  git \t status  ", &["git status"]),
         (
@@ -45,6 +45,7 @@ fn plain_lists_are_split() {
         ("cargo test 2>&1 | tail -5", &["cargo test", "tail -5"]),
         ("make >/dev/null 2> /dev/null", &["make"]),
         ("make 2>&-", &["make"]),
+        ("make &>/dev/null; ls", &["make", "ls"]),
         ("make < /dev/null", &["make"]),
         ("git log HEAD~1", &["git log HEAD~1"]),
         ("git \\\nstatus", &["git status"]),
@@ -76,6 +77,9 @@ fn what_is_not_understood_is_a_doubt() {
         "echo x >> y",
         "echo x >| y",
         "echo x &> y",
+        "git &>/dev/null push",
+        "git &>/dev/null 2>&1 push",
+        "git 22>&1",
         "echo x >/dev/null$y",
         "echo x >/dev/null/../../tmp/y",
         "(rm x)",
@@ -208,6 +212,9 @@ fn certainty_ends_where_an_expansion_begins() {
     assert_eq!(of("git pu'\"'$x"), "git pu\"");
     assert_eq!(of("rm -f *.o"), "rm -f ");
     assert_eq!(of("git \"$x\""), "git ");
+    assert_eq!(of("ls ~/x"), "ls ");
+    assert_eq!(of("dd if=~/x"), "dd if=");
+    assert_eq!(of("git show HEAD~1"), "git show HEAD~1");
 }
 
 #[test]

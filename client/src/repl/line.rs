@@ -8,6 +8,19 @@ pub(super) const OWN: &[(&str, &str)] = &[
     ("/edit", "write the prompt in $VISUAL or $EDITOR"),
 ];
 
+/// The client's own commands, in the columns of the daemon's list above them.
+pub(super) fn own_help(above: &str) -> String {
+    let names = above
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    let names = names.chain(OWN.iter().map(|(name, _)| *name));
+    let width = names.map(str::len).max().unwrap_or(0);
+    let lines = OWN
+        .iter()
+        .map(|(name, about)| format!("{name:width$}  {about}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// A line by what is to be done with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line {
@@ -96,6 +109,15 @@ mod tests {
         assert_eq!(
             Line::parse("say a\\\nsay b"),
             Line::Text("say a\nsay b".into())
+        );
+    }
+
+    #[test]
+    fn the_clients_commands_stand_in_the_daemons_columns() {
+        let help = own_help("/permissions  show\n/x            y");
+        assert_eq!(
+            help.lines().next(),
+            Some("/exit         leave; the session lives on")
         );
     }
 

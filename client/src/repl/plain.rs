@@ -1,7 +1,7 @@
 //! The REPL in a pipe or on a terminal that cannot be drawn on: a line in, its turn, the next line. Must never take a
 //! piped line as the answer to a question.
 
-use super::line::Line;
+use super::line::{Line, own_help};
 use super::{Leave, complaint, past};
 use crate::approval::{self, Open, Question, Reply};
 use crate::error::Failure;
@@ -236,6 +236,9 @@ impl Plain {
         };
         if !result.output.trim().is_empty() {
             out::line(tame(&result.output).trim_end())?;
+        }
+        if result.ran && line == "/help" {
+            out::line(&own_help(&result.output))?;
         }
         match result.error {
             Some(error) => out::note(&tame(&error)),

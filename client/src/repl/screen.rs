@@ -38,13 +38,19 @@ impl Screen {
             put(text)?;
         }
         self.partial.push_str(text);
-        let Some(end) = self.partial.rfind('\n') else {
-            return Ok(());
-        };
-        let rest = self.partial.split_off(end + 1);
-        let whole = std::mem::replace(&mut self.partial, rest);
+        if let Some(end) = self.partial.rfind('\n') {
+            let rest = self.partial.split_off(end + 1);
+            let whole = std::mem::replace(&mut self.partial, rest);
+            if self.typing {
+                self.above.push(&whole);
+            }
+        }
         if self.typing {
-            self.above.push(&whole);
+            let (rows, rest) = split_rows(&self.partial, columns());
+            for row in rows {
+                self.above.push(&(row + "\n"));
+            }
+            self.partial = rest;
         }
         Ok(())
     }
@@ -57,16 +63,15 @@ impl Screen {
         self.write(&format!("{text}\n"))
     }
 
-    /// The line editor takes over: the unfinished line is held back until it is finished.
+    /// The line editor takes over. Full rows of the unfinished line stay where they are; what stands on its last row
+    /// is held back until the row is full or the line editor is done, so that nothing ever looks torn.
     pub(super) fn begin_typing(&mut self) -> io::Result<()> {
         self.hide_status()?;
         if !self.partial.is_empty() {
-            let rows = width(&self.partial).saturating_sub(1) / columns();
-            let up = match rows {
-                0 => String::new(),
-                rows => format!("\x1b[{rows}A"),
-            };
-            put(&format!("\r{up}\x1b[J"))?;
+            let (_, rest) = split_rows(&self.partial, columns());
+            // After a full row the cursor still stands on it.
+            put(if rest.is_empty() { "\n" } else { "\r\x1b[J" })?;
+            self.partial = rest;
         }
         self.typing = true;
         Ok(())
@@ -131,11 +136,6 @@ fn columns() -> usize {
     crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(1))
 }
 
-/// How many columns a text takes, colours aside.
-fn width(text: &str) -> usize {
-    visible(text).map(|c| c.width().unwrap_or(0)).sum()
-}
-
 /// As much of a text as fits.
 fn fit(text: &str, room: usize) -> String {
     let mut left = room;
@@ -149,20 +149,57 @@ fn fit(text: &str, room: usize) -> String {
         .collect()
 }
 
-/// The characters of a text without its colours, which are the only sequences that ever get here.
-fn visible(text: &str) -> impl Iterator<Item = char> {
-    let mut within = false;
-    text.chars().filter(move |c| match (*c, within) {
-        ('\x1b', _) => {
-            within = true;
-            false
+/// A text as the terminal breaks it: full rows, and what stands on the last one. Each part carries its colours.
+fn split_rows(text: &str, columns: usize) -> (Vec<String>, String) {
+    let mut rows = Vec::new();
+    let (mut row, mut used) = (String::new(), 0);
+    // The colour that holds here; colours are the only sequences that ever get here.
+    let mut colour = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '\x1b' {
+            colour = format!("{c}{}", take_through(&mut chars, 'm'));
+            row.push_str(&colour);
+            if colour == RESET {
+                colour.clear();
+            }
+            continue;
         }
-        ('m', true) => {
-            within = false;
-            false
+        let width = c.width().unwrap_or(0);
+        if used + width > columns {
+            rows.push(end_row(&mut row, &colour));
+            used = 0;
         }
-        (_, within) => !within,
-    })
+        row.push(c);
+        used += width;
+    }
+    if used == columns {
+        rows.push(end_row(&mut row, &colour));
+    }
+    (rows, row)
+}
+
+const RESET: &str = "\x1b[0m";
+
+/// Ends a row without its colour leaking, and begins the next one with it.
+fn end_row(row: &mut String, colour: &str) -> String {
+    let mut whole = std::mem::replace(row, colour.to_string());
+    if !colour.is_empty() {
+        whole.push_str(RESET);
+    }
+    whole
+}
+
+/// The characters up to one of a kind, and that one.
+fn take_through(chars: &mut std::str::Chars<'_>, last: char) -> String {
+    let mut taken = String::new();
+    for c in chars.by_ref() {
+        taken.push(c);
+        if c == last {
+            break;
+        }
+    }
+    taken
 }
 
 #[cfg(test)]
@@ -170,8 +207,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_take_no_room() {
-        assert_eq!(width("\x1b[2mgrün\x1b[0m 日本"), 9);
+    fn rows_break_where_the_terminal_breaks_them() {
+        let split = |text: &str, columns| {
+            let (rows, rest) = split_rows(text, columns);
+            (rows.join("|"), rest)
+        };
+        assert_eq!(split("abc", 4), (String::new(), "abc".into()));
+        assert_eq!(split("abcd", 4), ("abcd".into(), String::new()));
+        assert_eq!(split("abcdefghi", 4), ("abcd|efgh".into(), "i".into()));
+        assert_eq!(split("grü日本x", 4), ("grü|日本".into(), "x".into()));
+    }
+
+    #[test]
+    fn a_colour_goes_on_in_the_next_row() {
+        let (rows, rest) = split_rows("a\x1b[2mbcd\x1b[0me", 3);
+        assert_eq!(rows, ["a\x1b[2mbc\x1b[0m"]);
+        assert_eq!(rest, "\x1b[2md\x1b[0me");
     }
 
     #[test]

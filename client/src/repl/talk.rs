@@ -4,7 +4,7 @@
 mod job;
 
 use super::input::{Heard, Input, Next, Typed, Unfinished, Want};
-use super::line::{Line, OWN};
+use super::line::{Line, own_help};
 use super::screen::Screen;
 use super::{Leave, complaint, is_final, past};
 use crate::approval::{Open, Question, Reply};
@@ -362,10 +362,7 @@ impl Talk<'_> {
             self.screen.line(output.trim_end())?;
         }
         if result.ran && line == "/help" {
-            let width = OWN.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-            for (name, about) in OWN {
-                self.screen.line(&format!("{name:width$}  {about}"))?;
-            }
+            self.screen.line(&own_help(&output))?;
         }
         if let Some(error) = &result.error {
             self.screen

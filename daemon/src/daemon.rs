@@ -135,14 +135,16 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     }
     tracing::info!(socket = %listener.socket().display(), pid = std::process::id(), "dwelld is ready");
     shutdown::notify_ready();
-    serve(listener, service, &sessions, &shutdown).await;
+    serve(&listener, service, &sessions, &shutdown).await;
     store.close().await;
+    // With the lock: whoever starts next finds the store closed.
+    drop(listener);
     tracing::info!("dwelld has stopped");
     Ok(())
 }
 
 /// Serves until the end begins; clients see their turns end before the socket goes.
-async fn serve(listener: Listener, service: Service, sessions: &Sessions, shutdown: &Shutdown) {
+async fn serve(listener: &Listener, service: Service, sessions: &Sessions, shutdown: &Shutdown) {
     let stop = tokio_util::sync::CancellationToken::new();
     let ending = async {
         shutdown.stopping().cancelled().await;
@@ -150,7 +152,7 @@ async fn serve(listener: Listener, service: Service, sessions: &Sessions, shutdo
         sessions.stop(shutdown.grace_over()).await;
         stop.cancel();
     };
-    tokio::join!(transport::serve(&listener, service, stop.clone()), ending);
+    tokio::join!(transport::serve(listener, service, stop.clone()), ending);
 }
 
 fn services(config: &Config, dirs: &Dirs, store: Store, workspaces: Workspaces) -> Services {

@@ -52,9 +52,9 @@ pub struct Actor {
     row: SessionRow,
     feed: Arc<Feed>,
     live: Arc<Live>,
-    mailbox: mpsc::Receiver<Msg>,
+    mailbox: mpsc::Receiver<Box<Msg>>,
     /// Weak, so that the actor does not keep itself in memory.
-    own: mpsc::WeakSender<Msg>,
+    own: mpsc::WeakSender<Box<Msg>>,
     provider: Option<Arc<dyn Provider>>,
     running: Option<Running>,
     /// Who waits for the end of a turn.
@@ -92,8 +92,9 @@ pub struct Loaded {
     pub provider: Option<Arc<dyn Provider>>,
 }
 
-/// Starts an actor and gives its handle. It ends by `Halt`, `Vanish`, or when the manager lets it go.
-pub fn spawn(loaded: Loaded) -> (Handle, JoinHandle<()>) {
+/// An actor, to be run by whoever keeps track of them, and its handle. It ends by `Halt`, `Vanish`, or when the manager
+/// lets it go.
+pub fn actor(loaded: Loaded) -> (Handle, impl Future<Output = ()> + Send) {
     let (sender, mailbox) = mpsc::channel(super::message::MAILBOX);
     let id = loaded.row.id.clone();
     let shared = Arc::new(loaded.shared);
@@ -106,7 +107,11 @@ pub fn spawn(loaded: Loaded) -> (Handle, JoinHandle<()>) {
         id: id.clone(),
         shared: Arc::clone(&shared),
         state: loaded.state,
-        row: loaded.row,
+        // The store keeps what a session was made with; here it would only take room.
+        row: SessionRow {
+            settings: String::new(),
+            ..loaded.row
+        },
         feed: Arc::clone(&feed),
         live: Arc::clone(&live),
         mailbox,
@@ -128,22 +133,26 @@ pub fn spawn(loaded: Loaded) -> (Handle, JoinHandle<()>) {
         live,
         shared,
     };
-    let task = tokio::spawn(actor.run());
-    (handle, task)
+    (handle, actor.run())
 }
 
 impl Actor {
     async fn run(mut self) {
-        self.recover().await;
+        // What works is on the heap while it works, so that a session that rests is small.
+        Box::pin(self.recover()).await;
+        let live = Arc::clone(&self.live);
         loop {
-            let live = Arc::clone(&self.live);
-            tokio::select! {
+            let message = tokio::select! {
                 biased;
-                message = self.mailbox.recv() => match message {
-                    Some(message) => if let Flow::Ended = self.handle(message).await { return },
-                    None => return,
-                },
-                () = live.filled() => self.flush().await,
+                message = self.mailbox.recv() => message,
+                () = live.filled() => {
+                    Box::pin(self.flush()).await;
+                    continue;
+                }
+            };
+            let Some(message) = message else { return };
+            if let Flow::Ended = Box::pin(self.handle(*message)).await {
+                return;
             }
         }
     }
@@ -182,7 +191,10 @@ impl Actor {
                 ms,
                 reply,
             } => send(reply, self.call_done(call, result, ms).await),
-            Msg::End(status, text, reply) => send(reply, Ok(self.end(status, text).await)),
+            Msg::End(status, text, reply) => {
+                self.end(status, text).await;
+                send(reply, Ok(()));
+            }
             Msg::ByHand(call, reply) => send(reply, self.begin_by_hand(call).await),
             Msg::ByHandDone {
                 call,

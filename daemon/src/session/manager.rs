@@ -174,13 +174,13 @@ impl Sessions {
             busy: AtomicBool::new(false),
             used_at: AtomicU64::new(now_ms()),
         };
-        let (handle, task) = actor::spawn(Loaded {
+        let (handle, running) = actor::actor(Loaded {
             row,
             state,
             shared,
             provider,
         });
-        self.inner.actors.spawn(task);
+        self.inner.actors.spawn(running);
         self.sweep_later();
         handle
     }

@@ -119,7 +119,8 @@ pub enum Msg {
 #[derive(Clone)]
 pub struct Handle {
     pub id: SessionId,
-    pub mailbox: mpsc::Sender<Msg>,
+    /// Boxed: a channel keeps room for many messages, and a session that rests should cost little.
+    pub mailbox: mpsc::Sender<Box<Msg>>,
     pub feed: Arc<Feed>,
     pub live: Arc<Live>,
     pub shared: Arc<super::actor::Shared>,
@@ -130,7 +131,7 @@ impl Handle {
     pub async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Msg) -> SessionResult<T> {
         let (reply, answer) = oneshot::channel();
         self.mailbox
-            .send(message(reply))
+            .send(Box::new(message(reply)))
             .await
             .map_err(|_| SessionError::Stopping)?;
         answer.await.map_err(|_| SessionError::Stopping)?
@@ -138,7 +139,7 @@ impl Handle {
 
     pub async fn tell(&self, message: impl FnOnce(oneshot::Sender<()>) -> Msg) {
         let (reply, answer) = oneshot::channel();
-        if self.mailbox.send(message(reply)).await.is_ok() {
+        if self.mailbox.send(Box::new(message(reply))).await.is_ok() {
             let _ = answer.await;
         }
     }

@@ -64,7 +64,7 @@ impl CallPort for Port {
             let gone = || "the session is gone".to_owned();
             self.handle
                 .mailbox
-                .send(Msg::Ask(asking, reply))
+                .send(Box::new(Msg::Ask(asking, reply)))
                 .await
                 .map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
@@ -148,7 +148,7 @@ impl TurnPort for Port {
             let _ = self
                 .handle
                 .mailbox
-                .send(Msg::Built(Arc::clone(&provider)))
+                .send(Box::new(Msg::Built(Arc::clone(&provider))))
                 .await;
             Ok(provider)
         })

@@ -28,9 +28,19 @@ pub struct Feed {
     left: Arc<Notify>,
 }
 
+/// How far the log has come, and whether it goes on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Tip {
-    At(u64),
+struct Tip {
+    at: u64,
+    goes_on: GoesOn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum GoesOn {
+    Yes,
+    /// The daemon stops: what is there is still delivered.
+    Stops,
+    /// The session is deleted.
     Gone,
 }
 
@@ -44,7 +54,10 @@ impl Feed {
     pub fn new(newest: u64, left: Arc<Notify>) -> Self {
         Self {
             ring: Mutex::default(),
-            newest: watch::Sender::new(Tip::At(newest)),
+            newest: watch::Sender::new(Tip {
+                at: newest,
+                goes_on: GoesOn::Yes,
+            }),
             trouble: watch::Sender::new(None),
             clients: AtomicU32::new(0),
             left,
@@ -65,7 +78,7 @@ impl Feed {
             ring.trim(0, 0);
         }
         drop(ring);
-        self.newest.send_replace(Tip::At(last.event.seq));
+        self.newest.send_modify(|tip| tip.at = last.event.seq);
     }
 
     /// The session rests: what is not needed for a client that is up to date goes.
@@ -75,9 +88,14 @@ impl Feed {
         ring.entries.shrink_to(REST.0);
     }
 
-    /// Ends every subscription: the session is deleted or leaves memory for good.
-    pub fn close(&self) {
-        self.newest.send_replace(Tip::Gone);
+    /// Ends every subscription: the session is deleted.
+    pub fn gone(&self) {
+        self.newest.send_modify(|tip| tip.goes_on = GoesOn::Gone);
+    }
+
+    /// Ends every subscription once it has delivered what is there: the daemon stops.
+    pub fn stop(&self) {
+        self.newest.send_modify(|tip| tip.goes_on = GoesOn::Stops);
     }
 
     /// The store fails (or works again): told beside the log, since it cannot be an event.
@@ -102,9 +120,12 @@ impl Feed {
         after: Option<u64>,
     ) -> SessionResult<Subscriber> {
         let newest = self.newest.subscribe();
-        let Tip::At(tip) = *newest.borrow() else {
-            return Err(gone(session));
-        };
+        let Tip { at: tip, goes_on } = *newest.borrow();
+        match goes_on {
+            GoesOn::Yes => {}
+            GoesOn::Stops => return Err(SessionError::Stopping),
+            GoesOn::Gone => return Err(gone(session)),
+        }
         let cursor = after.unwrap_or(tip);
         if cursor > tip {
             return Err(SessionError::CursorBeyond {
@@ -174,14 +195,15 @@ impl Subscriber {
                 return Ok(entry);
             }
             let tip = *self.newest.borrow_and_update();
-            match tip {
-                Tip::Gone => return Err(gone(&self.session)),
-                Tip::At(tip) if tip > self.cursor => self.fill().await?,
-                Tip::At(_) => self
+            match tip.goes_on {
+                GoesOn::Gone => return Err(gone(&self.session)),
+                _ if tip.at > self.cursor => self.fill().await?,
+                GoesOn::Stops => return Err(SessionError::Stopping),
+                GoesOn::Yes => self
                     .newest
                     .changed()
                     .await
-                    .map_err(|_| gone(&self.session))?,
+                    .map_err(|_| SessionError::Stopping)?,
             }
         }
     }

@@ -225,7 +225,7 @@ impl Actor {
         for cancel in self.by_hand.values() {
             cancel.cancel();
         }
-        self.feed.close();
+        self.feed.stop();
     }
 
     pub(super) fn vanish(&mut self) {
@@ -235,7 +235,7 @@ impl Actor {
         for cancel in self.by_hand.values() {
             cancel.cancel();
         }
-        self.feed.close();
+        self.feed.gone();
     }
 }
 

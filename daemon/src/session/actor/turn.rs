@@ -50,7 +50,7 @@ impl Actor {
         }
     }
 
-    pub(super) async fn admit(&mut self, prompt: &Prompt) -> SessionResult<Admission> {
+    async fn admit(&mut self, prompt: &Prompt) -> SessionResult<Admission> {
         if let Some(known) = prompt.token.as_ref().and_then(|t| self.state.tokens.get(t)) {
             return Ok(Admission::Known(started_of(known)));
         }

@@ -131,7 +131,7 @@ impl Actor {
         self.shared.services.spill_dir.join(self.id.as_str())
     }
 
-    pub(super) fn handle_with(&self, mailbox: mpsc::Sender<super::Msg>) -> Handle {
+    pub(super) fn handle_with(&self, mailbox: mpsc::Sender<Box<super::Msg>>) -> Handle {
         Handle {
             id: self.id.clone(),
             mailbox,

@@ -355,7 +355,7 @@ impl Actor {
     }
 }
 
-enum Admission {
+pub(super) enum Admission {
     Begin,
     Enqueue,
     EnqueueAndGoOn,

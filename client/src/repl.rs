@@ -12,7 +12,7 @@ use crate::ask_tty::Tty;
 use crate::error::{Exit, Failure};
 use crate::link::Link;
 use crate::paint::{Paint, Part, dumb};
-use crate::{out, select, trust};
+use crate::{out, trust};
 use input::Input;
 use protocol::error::ErrorKind;
 use protocol::session::{Session, SessionRpcClient};
@@ -20,12 +20,12 @@ use std::io::IsTerminal;
 use std::rc::Rc;
 
 /// How a person left a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Leave {
     /// The process ends.
     Detach,
     /// Another session comes next.
-    Switch(String),
+    Switch(Box<Session>),
 }
 
 /// Runs until the person leaves.
@@ -43,10 +43,7 @@ pub(crate) async fn run(link: Rc<Link>, session: Session) -> Result<(), Failure>
         };
         match left {
             Leave::Detach => return farewell(&link, &session).await,
-            Leave::Switch(word) => match select::session(&link, &word).await {
-                Ok(other) => session = other,
-                Err(failure) => out::note(&failure.to_string())?,
-            },
+            Leave::Switch(other) => session = *other,
         }
     }
 }

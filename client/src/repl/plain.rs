@@ -7,14 +7,15 @@ use crate::approval::{self, Open, Question, Reply};
 use crate::error::Failure;
 use crate::follow::Follow;
 use crate::link::Link;
-use crate::out;
 use crate::paint::{Paint, tame};
 use crate::render::{Prompts, Renderer};
+use crate::{out, select};
 use protocol::command::CommandRpcClient;
 use protocol::event::{Event, EventKind};
 use protocol::id::{ApprovalId, SessionId, TurnId};
 use protocol::session::Session;
 use protocol::turn::TurnRpcClient;
+use std::collections::HashSet;
 use std::io::{BufRead, IsTerminal};
 use std::rc::Rc;
 use std::sync::mpsc as blocking;
@@ -41,8 +42,9 @@ pub(super) async fn run(link: Rc<Link>, session: &Session) -> Result<Leave, Fail
         interrupts: signal(SignalKind::interrupt())?,
         cancelled: false,
         interactive,
+        prompted: false,
+        own: HashSet::new(),
     };
-    plain.renderer.set_prompts(Prompts::Hidden);
     plain.run().await
 }
 
@@ -58,6 +60,10 @@ struct Plain {
     interrupts: Signal,
     cancelled: bool,
     interactive: bool,
+    /// Whether a prompt stands at the end of the output.
+    prompted: bool,
+    /// Tokens of turns whose prompts were typed here.
+    own: HashSet<String>,
 }
 
 /// Lines of stdin, one for each request, so that none is read ahead.
@@ -110,12 +116,13 @@ impl Plain {
                 continue;
             }
             let idle = self.running.is_none();
-            if idle && self.interactive && !self.lines.waiting {
-                out::raw("> ")?;
+            if idle {
+                self.prompt("> ")?;
             }
             tokio::select! {
                 event = self.follow.next() => self.show(&event?)?,
                 line = self.lines.next(), if idle => {
+                    self.prompted = false;
                     let Some(line) = line else { return Ok(Leave::Detach) };
                     if let Some(left) = self.obey(&line).await? {
                         return Ok(left);
@@ -141,15 +148,33 @@ impl Plain {
             self.questions.push(question);
         }
         match &event.kind {
-            EventKind::TurnStarted { .. } => {
+            EventKind::TurnStarted { token, .. } => {
+                let own = token.as_ref().is_some_and(|token| self.own.remove(token));
+                self.renderer.set_prompts(match own {
+                    true => Prompts::Hidden,
+                    false => Prompts::Shown,
+                });
                 self.running = event.turn.clone();
                 self.cancelled = false;
             }
             EventKind::TurnEnded { .. } if self.running == event.turn => self.running = None,
             _ => {}
         }
-        for chunk in self.renderer.event(event) {
+        let chunks = self.renderer.event(event);
+        if !chunks.is_empty() && std::mem::take(&mut self.prompted) {
+            out::raw("\n")?;
+        }
+        for chunk in chunks {
             out::raw(&chunk.text)?;
+        }
+        Ok(())
+    }
+
+    /// Shows a prompt, unless one stands there or nobody would see it.
+    fn prompt(&mut self, text: &str) -> Result<(), Failure> {
+        if self.interactive && !self.prompted {
+            self.prompted = true;
+            out::raw(text)?;
         }
         Ok(())
     }
@@ -163,12 +188,11 @@ impl Plain {
         }
         let open = |questions: &Open| questions.first().is_some_and(|first| first.approval == id);
         while open(&self.questions) {
-            if !self.lines.waiting {
-                out::raw("allow? y/s/a/n/r > ")?;
-            }
+            self.prompt("allow? y/s/a/n/r > ")?;
             tokio::select! {
                 event = self.follow.next() => self.show(&event?)?,
                 line = self.lines.next() => {
+                    self.prompted = false;
                     let reply = match &line {
                         None => Some(Reply::no("not answered")),
                         Some(line) => Reply::parse(line),
@@ -193,7 +217,10 @@ impl Plain {
         match Line::parse(typed) {
             Line::Blank => {}
             Line::Leave => return Ok(Some(Leave::Detach)),
-            Line::Attach(Some(word)) => return Ok(Some(Leave::Switch(word))),
+            Line::Attach(Some(word)) => match select::session(&self.link, &word).await {
+                Ok(other) => return Ok(Some(Leave::Switch(Box::new(other)))),
+                Err(failure) => out::note(&complaint(self.paint, &failure))?,
+            },
             Line::Attach(None) | Line::Edit(_) => {
                 out::note("this needs a session's id, or a terminal that can be drawn on")?;
             }
@@ -209,6 +236,7 @@ impl Plain {
 
     async fn start(&mut self, text: &str) -> Result<(), Failure> {
         let token = crate::open::token();
+        self.own.insert(token.clone());
         let session = self.session.clone();
         let started = self
             .link

@@ -13,6 +13,7 @@ use crate::follow::Follow;
 use crate::link::Link;
 use crate::paint::{Paint, Part};
 use crate::render::{Prompts, Renderer, duration};
+use crate::select;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use job::{Done, Job};
@@ -262,7 +263,10 @@ impl Talk<'_> {
         match Line::parse(typed) {
             Line::Blank => {}
             Line::Leave => return Ok(Some(Leave::Detach)),
-            Line::Attach(Some(word)) => return Ok(Some(Leave::Switch(word))),
+            Line::Attach(Some(word)) => match select::session(&self.link, &word).await {
+                Ok(other) => return Ok(Some(Leave::Switch(Box::new(other)))),
+                Err(failure) => self.screen.line(&complaint(self.paint, &failure))?,
+            },
             Line::Attach(None) => {
                 let hint = "/attach SESSION; /sessions lists them";
                 self.screen.line(&self.paint.dress(Part::Quiet, hint))?;

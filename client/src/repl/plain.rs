@@ -122,15 +122,18 @@ impl Plain {
             tokio::select! {
                 event = self.follow.next() => self.show(&event?)?,
                 line = self.lines.next(), if idle => {
+                    let Some(line) = line else {
+                        self.end_prompt()?;
+                        return Ok(Leave::Detach);
+                    };
                     self.prompted = false;
-                    let Some(line) = line else { return Ok(Leave::Detach) };
                     if let Some(left) = self.obey(&line).await? {
                         return Ok(left);
                     }
                 }
                 _ = self.interrupts.recv() => {
                     if idle || std::mem::replace(&mut self.cancelled, true) {
-                        out::raw("\n")?;
+                        self.end_prompt()?;
                         return Ok(Leave::Detach);
                     }
                     let session = self.session.clone();
@@ -161,8 +164,8 @@ impl Plain {
             _ => {}
         }
         let chunks = self.renderer.event(event);
-        if !chunks.is_empty() && std::mem::take(&mut self.prompted) {
-            out::raw("\n")?;
+        if !chunks.is_empty() {
+            self.end_prompt()?;
         }
         for chunk in chunks {
             out::raw(&chunk.text)?;
@@ -177,6 +180,14 @@ impl Plain {
             out::raw(text)?;
         }
         Ok(())
+    }
+
+    /// Ends the line that a prompt stands on.
+    fn end_prompt(&mut self) -> Result<(), Failure> {
+        match std::mem::take(&mut self.prompted) {
+            true => out::raw("\n"),
+            false => Ok(()),
+        }
     }
 
     /// Puts a question, or denies where nobody can be asked. Somebody else may answer first.

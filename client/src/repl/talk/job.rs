@@ -6,7 +6,10 @@ use crate::link::Link;
 use protocol::command::{CommandResult, CommandRpcClient, Completions};
 use protocol::id::{ApprovalId, SessionId};
 use protocol::turn::{Started, TurnRpcClient};
+use std::fs::OpenOptions;
 use std::future::Future;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::pin::Pin;
 use std::process::Command;
 use std::rc::Rc;
@@ -99,7 +102,14 @@ fn in_editor(text: &str) -> Result<String, Failure> {
         .or_else(|| named("EDITOR"))
         .unwrap_or_else(|| "vi".into());
     let path = std::env::temp_dir().join(format!("dwell-{}.md", crate::open::token()));
-    std::fs::write(&path, text)?;
+    // Nobody else's file, and for nobody else's eyes.
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)?;
+    file.write_all(text.as_bytes())?;
+    drop(file);
     // The variable may hold arguments, which a shell knows to take apart.
     #[expect(
         clippy::disallowed_methods,

@@ -73,7 +73,7 @@ commands! {
     Send => send,
     /// Stop a session's running turn
     Cancel => cancel,
-    /// Show or clear what waits behind a session's running turn
+    /// Show what waits behind a session's running turn, or take it out
     Queue => queue,
     /// List the tools that the model is shown
     Tools => tools,

@@ -18,6 +18,15 @@ pub(crate) struct Model {
     pub model: Option<String>,
 }
 
+impl Model {
+    /// The provider that was named: on the command line, or in this process's environment, which is not the daemon's.
+    fn provider(&self) -> Option<String> {
+        let from_env = || std::env::var("DWELL_PROVIDER").ok();
+        let named = self.provider.clone().or_else(from_env);
+        named.filter(|name| !name.is_empty())
+    }
+}
+
 /// Makes a session.
 pub(crate) async fn create(
     link: &Link,
@@ -32,7 +41,7 @@ pub(crate) async fn create(
             cwd.to_string(),
             Some(env.clone()),
             title.clone(),
-            model.provider.clone(),
+            model.provider(),
             model.model.clone(),
             None,
             None,

@@ -32,8 +32,8 @@ enum Leave {
 pub(crate) async fn run(link: Rc<Link>, session: Session) -> Result<(), Failure> {
     let mut session = session;
     let mut input = None;
-    settle_trust(&link, &session).await?;
     loop {
+        settle_trust(&link, &session).await?;
         if input.is_none() && capable() {
             input = Input::start(link.place());
         }

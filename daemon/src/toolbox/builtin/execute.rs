@@ -28,6 +28,7 @@ pub(super) fn tool() -> Tool {
     .access(Access::Execute)
     .shell("command")
     .path("cwd")
+    .path("cwd")
     .handler(execute)
 }
 

@@ -56,6 +56,8 @@ const SETTINGS: &[&str] = &[
     "core.fsmonitor=false",
     "core.pager=cat",
     "log.showSignature=false",
+    // A look into them would go by their own settings.
+    "diff.ignoreSubmodules=dirty",
     "color.ui=false",
     "advice.detachedHead=false",
 ];

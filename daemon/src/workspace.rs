@@ -140,8 +140,10 @@ impl Workspace {
     /// Writes an `allow` for good into the directory's `permissions.json`.
     pub async fn allow_always(&self, tool: &str, pattern: &str) -> Result<(), String> {
         let (tool, pattern) = (tool.to_owned(), pattern.to_owned());
-        self.blocking(move |shared, cwd| permissions::allow(&shared.trusts, cwd, &tool, &pattern))
-            .await?
+        self.blocking(move |shared, cwd| {
+            permissions::allow(&shared.places, &shared.trusts, cwd, &tool, &pattern)
+        })
+        .await?
     }
 
     /// What could not be read and why.

@@ -85,11 +85,23 @@ fn same(a: &Path, b: &Path) -> bool {
     matches!((real(a), real(b)), (Ok(a), Ok(b)) if a == b)
 }
 
-/// Adds an `allow` to the workspace's file and keeps the trust in it.
-pub(super) fn allow(trusts: &Trusts, cwd: &Path, tool: &str, pattern: &str) -> Result<(), String> {
+/// Adds an `allow` to the workspace's file and keeps the trust in it. In the home directory that file is the user's own.
+pub(super) fn allow(
+    places: &Places,
+    trusts: &Trusts,
+    cwd: &Path,
+    tool: &str,
+    pattern: &str,
+) -> Result<(), String> {
     let path = cwd.join(NAME);
     let failed = |why: &dyn std::fmt::Display| format!("cannot write {}: {why}", path.display());
     let _lock = trusts.lock_files().map_err(|why| failed(&why))?;
+    let before = file::read(&path, LONGEST).map_err(|why| failed(&why))?;
+    if same(&places.home, cwd) {
+        return rewrite(&path, before.as_deref(), tool, pattern)
+            .map(drop)
+            .map_err(|why| failed(&why));
+    }
     let standing = trusts.standing(cwd);
     match standing.trust.state {
         TrustState::Trusted | TrustState::Nothing => {}
@@ -99,15 +111,23 @@ pub(super) fn allow(trusts: &Trusts, cwd: &Path, tool: &str, pattern: &str) -> R
             ));
         }
     }
-    let before = file::read(&path, LONGEST).map_err(|why| failed(&why))?;
     let known = standing.scan.files.get(NAME).map(|digest| plain(digest));
     if before.as_deref().map(digest_of).as_deref() != known {
         return Err(failed(&"it changed just now"));
     }
-    let after = added(before.as_deref(), tool, pattern).map_err(|why| failed(&why))?;
-    write(&path, &after).map_err(|why| failed(&why))?;
-    let entry = standing.scan.files.get(NAME).map(String::as_str);
-    trusts.rewrote(cwd, NAME, entry, &digest_of(&after))
+    let after = rewrite(&path, before.as_deref(), tool, pattern).map_err(|why| failed(&why))?;
+    trusts.rewrote(cwd, NAME, &standing.scan, &digest_of(&after))
+}
+
+fn rewrite(
+    path: &Path,
+    before: Option<&[u8]>,
+    tool: &str,
+    pattern: &str,
+) -> Result<Vec<u8>, String> {
+    let after = added(before, tool, pattern)?;
+    write(path, &after).map_err(|why| why.to_string())?;
+    Ok(after)
 }
 
 /// The file with one more rule; other entries and their order stay.

@@ -170,6 +170,34 @@ async fn always_is_written_where_nothing_was_and_counts_at_once() {
 }
 
 #[tokio::test]
+async fn always_counts_where_an_older_decision_was_about_files_that_are_gone() {
+    let place = Place::new();
+    let tool = place.cwd().join(".agents/tools/x");
+    fs::create_dir_all(tool.parent().unwrap()).unwrap();
+    fs::write(&tool, "old").unwrap();
+    place.trust(false).await;
+    fs::remove_file(&tool).unwrap();
+    place
+        .workspace()
+        .allow_always("execute", "make")
+        .await
+        .unwrap();
+    assert_eq!(place.run("make").await, Allow);
+}
+
+#[tokio::test]
+async fn always_in_the_home_directory_is_the_users_own_rule() {
+    let place = Place::new();
+    place.put("home", r#"{"execute": {"ls": "allow"}}"#);
+    let home = place.workspaces.get(&place.root.path().join("home"));
+    home.allow_always("execute", "make").await.unwrap();
+    assert_eq!(
+        (place.run("make").await, place.run("ls").await),
+        (Allow, Allow)
+    );
+}
+
+#[tokio::test]
 async fn always_keeps_other_entries_and_their_order() {
     let place = Place::new();
     place.put(

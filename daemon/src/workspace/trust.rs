@@ -133,13 +133,13 @@ impl Trusts {
         Ok(paths.iter().map(|path| self.standing(path).trust).collect())
     }
 
-    /// One file was rewritten by us on a person's word. That changes what was decided for this file alone, and only if
-    /// nobody else had changed it; in a directory where there was nothing before, the person's word decides for it.
+    /// One file was rewritten by us on a person's word, after `before` was looked at. That changes what was decided for
+    /// this file alone, and only if nobody else had changed it; where there was nothing before, it is the decision.
     pub(super) fn rewrote(
         &self,
         cwd: &Path,
         name: &str,
-        before: Option<&str>,
+        before: &Scan,
         after: &str,
     ) -> Result<(), String> {
         let cwd = real(cwd);
@@ -150,7 +150,10 @@ impl Trusts {
                 files: BTreeMap::new(),
             };
             let decision = decisions.directories.entry(key(&cwd)).or_insert_with(fresh);
-            if decision.files.get(name).map(String::as_str) == before {
+            if before.files.is_empty() {
+                *decision = fresh();
+            }
+            if decision.files.get(name) == before.files.get(name) {
                 decision.files.insert(name.to_owned(), after.to_owned());
             }
         })

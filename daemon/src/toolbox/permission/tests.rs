@@ -269,7 +269,10 @@ fn a_tool_that_is_allowed_as_a_whole_is_not_looked_at() {
         &json!({"execute": {"*": "allow"}}),
         &[("echo x", Allow), ("echo $(x)", Ask)],
     );
-    check(&json!({"execute": "deny"}), &[("echo x", Deny), ("", Ask)]);
+    check(
+        &json!({"execute": "deny"}),
+        &[("echo x", Deny), ("", Deny), ("(", Deny)],
+    );
     let mixed = both(
         &json!({"execute": "allow"}),
         &json!({"execute": {"rm *": "deny"}}),

@@ -151,7 +151,7 @@ mod tests {
         for page in ["<div>".repeat(100_000), wide.collect()] {
             let limit = Duration::from_millis(300);
             let converted = convert_within(limit, page, &CancellationToken::new()).await;
-            assert_eq!(converted.unwrap_err(), "it takes too long");
+            assert!(converted.is_err());
         }
     }
 }

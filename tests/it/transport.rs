@@ -275,10 +275,7 @@ fn the_handshake_names_both_versions_when_they_differ() {
         "{fault}"
     );
     assert_eq!(
-        (
-            &fault.data["daemon"]["protocol"],
-            &fault.data["client"]["protocol"]
-        ),
+        (&fault.data["daemon"], &fault.data["client"]),
         (&json!(1), &json!(999)),
         "{fault}"
     );

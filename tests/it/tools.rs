@@ -8,20 +8,25 @@ use harness::wait::until_true;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+/// A number of seconds to sleep that no other test and no other run of this one uses: how its processes are found.
+fn unique(number: u32) -> String {
+    format!("7{}{number}", std::process::id())
+}
+
 /// Every way to run away that a shell knows: the background, a session of its own, deaf to SIGTERM, and both twice over.
 fn runaways(mark: &str) -> String {
     format!(
-        "sleep 7{mark} & setsid sleep 7{mark} & (trap '' TERM HUP INT; sleep 7{mark}; sleep 7{mark}) & \
-         setsid sh -c \"trap '' TERM; (setsid sleep 7{mark} &); sleep 7{mark}\" & \
-         nohup sleep 7{mark} >/dev/null 2>&1 & echo started; trap '' TERM; sleep 7{mark}"
+        "sleep {mark} & setsid sleep {mark} & (trap '' TERM HUP INT; sleep {mark}; sleep {mark}) & \
+         setsid sh -c \"trap '' TERM; (setsid sleep {mark} &); sleep {mark}\" & \
+         nohup sleep {mark} >/dev/null 2>&1 & echo started; trap '' TERM; sleep {mark}"
     )
 }
 
 #[test]
 fn a_cancelled_call_leaves_no_process_whatever_it_did() {
     let daemon = TestDaemon::allowing();
-    let (mut client, session) = running(&daemon, "31101");
-    let pids = marked("731101");
+    let (mut client, session) = running(&daemon, &unique(101));
+    let pids = marked(&unique(101));
     assert!(pids.len() >= 5, "{pids:?}");
     let start = Instant::now();
     client.call("turn/cancel", json!({"session": session}));
@@ -30,7 +35,7 @@ fn a_cancelled_call_leaves_no_process_whatever_it_did() {
     assert_eq!(events.last()["status"], "cancelled");
     let left: Vec<u32> = pids.into_iter().filter(|pid| alive(*pid)).collect();
     assert!(
-        left.is_empty() && marked("731101").is_empty(),
+        left.is_empty() && marked(&unique(101)).is_empty(),
         "left: {left:?}"
     );
     // 200 ms is the promise; the rest is for a machine that does other things as well.
@@ -40,23 +45,23 @@ fn a_cancelled_call_leaves_no_process_whatever_it_did() {
 #[test]
 fn no_process_outlives_a_daemon_that_was_killed() {
     let mut daemon = TestDaemon::allowing();
-    let _turn = running(&daemon, "31102");
-    assert!(marked("731102").len() >= 5);
+    let _turn = running(&daemon, &unique(102));
+    assert!(marked(&unique(102)).len() >= 5);
     daemon.kill9();
     until_true("the children to be gone", Duration::from_secs(3), || {
-        marked("731102").is_empty()
+        marked(&unique(102)).is_empty()
     });
 }
 
 #[test]
 fn no_process_outlives_a_daemon_that_was_stopped() {
     let mut daemon = TestDaemon::allowing();
-    let _turn = running(&daemon, "31103");
+    let _turn = running(&daemon, &unique(103));
     daemon
         .client()
         .call("daemon/shutdown", json!({"grace_ms": 0}));
     daemon.wait_exit();
-    assert_eq!(marked("731103"), Vec::<u32>::new());
+    assert_eq!(marked(&unique(103)), Vec::<u32>::new());
 }
 
 #[test]
@@ -65,13 +70,13 @@ fn what_a_finished_command_left_behind_is_gone_with_it() {
     let result = run(
         &daemon,
         "execute",
-        json!({"command": "setsid sleep 731104 & echo done"}),
+        json!({"command": format!("setsid sleep {} & echo done", unique(104))}),
     );
     assert_eq!(
         result,
         json!({"exit_status": 0, "content": "done\n", "ok": true})
     );
-    assert_eq!(marked("731104"), Vec::<u32>::new());
+    assert_eq!(marked(&unique(104)), Vec::<u32>::new());
 }
 
 #[test]
@@ -80,14 +85,14 @@ fn a_timeout_is_an_error_and_says_so() {
     let result = run(
         &daemon,
         "execute",
-        json!({"command": "echo before; sleep 731105", "timeout": 1}),
+        json!({"command": format!("echo before; sleep {}", unique(105)), "timeout": 1}),
     );
     assert_eq!(result["ok"], false, "{result}");
     assert!(
         result["error"].as_str().unwrap().contains("time"),
         "{result}"
     );
-    assert_eq!(marked("731105"), Vec::<u32>::new());
+    assert_eq!(marked(&unique(105)), Vec::<u32>::new());
 }
 
 #[test]
@@ -352,7 +357,7 @@ fn running(daemon: &TestDaemon, mark: &str) -> (TestClient, String) {
     );
     client.until_type("tool_output");
     until_true("the runaways to run", Duration::from_secs(10), || {
-        marked(&format!("7{mark}")).len() >= 6
+        marked(mark).len() >= 6
     });
     (client, session)
 }

@@ -67,6 +67,8 @@ fn start(socket: Option<PathBuf>) -> ExitCode {
         let result = runtime.block_on(run(socket));
         // Blocking work that hangs (a dead network disk) must not keep the process.
         runtime.shutdown_timeout(Duration::from_secs(1));
+        // With the runtime went the last futures of calls; what they ran goes before this process does.
+        crate::process::close();
         result
     });
     match result {

@@ -74,6 +74,12 @@ pub async fn run_into(spawn: Spawn, cancel: &CancellationToken, output: &mut dyn
     }
 }
 
+/// Waits until nothing of any call is left, and lets go of what is kept for further ones. For the end of the daemon, when
+/// its runtime is gone.
+pub fn close() {
+    hold::close();
+}
+
 struct Now<'f>(&'f mut (dyn FnMut(&[u8]) + Send));
 
 impl Sink for Now<'_> {

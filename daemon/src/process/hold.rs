@@ -2,11 +2,13 @@
 //! The only place that makes a process.
 
 use super::nursery::ARGUMENT;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
     sendmsg, socketpair,
 };
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -19,6 +21,12 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// The nursery, if one was needed. Held for one send, or one start.
 static NURSERY: Mutex<Option<Hold>> = Mutex::new(None);
+
+/// How long `close` waits: longer than the nursery does.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 4,
+    tv_nsec: 0,
+};
 
 struct Hold {
     process: Child,
@@ -36,6 +44,29 @@ pub(super) fn hand_over(fds: [BorrowedFd<'_>; 3]) -> io::Result<()> {
     }
     let made = nursery.insert(Hold::start()?);
     Ok(made.send(&fds)?)
+}
+
+/// Ends the nursery and waits until all that it and its supervisors watch over is gone. For the end of the daemon, when
+/// no call's future is left; blocks, but not for ever.
+pub(super) fn close() {
+    let nursery = NURSERY
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    if let Some(Hold {
+        mut process,
+        socket,
+    }) = nursery
+    {
+        drop(socket);
+        let pid = Pid::from_child(&process);
+        if let Ok(ended) = pidfd_open(pid, PidfdFlags::empty()) {
+            let mut fds = [PollFd::new(&ended, PollFlags::IN)];
+            let _ = poll(&mut fds, Some(&PATIENCE));
+        }
+        let _ = process.kill();
+        let _ = process.wait();
+    }
 }
 
 impl Hold {

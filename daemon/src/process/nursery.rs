@@ -72,10 +72,20 @@ impl Nursery {
             if asked {
                 match receive() {
                     Some(fds) => self.fork(fds),
-                    None => return self.kill_orphans(),
+                    None => return self.close(),
                 }
             }
         }
+    }
+
+    /// The daemon is gone or wants to go: its calls' sockets are closed, so their supervisors are at it.
+    fn close(&mut self) {
+        let deadline = Instant::now() + supervisor::STUBBORN + supervisor::GRACE;
+        while !self.supervisors.is_empty() && Instant::now() < deadline {
+            wait(-1, self.ended, 50);
+            self.reap();
+        }
+        self.kill_orphans();
     }
 
     fn fork(&mut self, fds: Option<[OwnedFd; 3]>) {

@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// How long the target may take to follow a SIGTERM.
-const GRACE: Duration = Duration::from_millis(80);
+pub(super) const GRACE: Duration = Duration::from_millis(80);
 
 /// How long killing is tried when nothing gives way: what may not be signalled (another user's) or hangs in the kernel.
 pub(super) const STUBBORN: Duration = Duration::from_secs(2);

@@ -316,10 +316,11 @@ fn systemd_hands_over_the_socket_and_is_told_when_the_daemon_is_ready() {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let fd = listener.as_raw_fd();
-    // SAFETY: dup2 is async-signal-safe, and nothing else runs between fork and exec.
+    // SAFETY: both calls are async-signal-safe, and nothing else runs between fork and exec.
     unsafe {
         command.pre_exec(move || {
-            if libc::dup2(fd, 3) == 3 {
+            // A descriptor that is 3 already would still be closed by the exec.
+            if libc::dup2(fd, 3) == 3 && libc::fcntl(3, libc::F_SETFD, 0) == 0 {
                 Ok(())
             } else {
                 Err(std::io::Error::last_os_error())

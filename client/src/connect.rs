@@ -20,6 +20,10 @@ use tokio::net::UnixStream;
 /// How long a daemon that accepted may take for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
+/// How long a daemon that hangs up may take to be gone, and the pause before it is looked for again.
+const DYING: Duration = Duration::from_secs(3);
+const AGAIN: Duration = Duration::from_millis(20);
+
 /// How long a call may take: an approval parks without limit, so practically for ever.
 const CALL: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -59,12 +63,31 @@ pub(crate) async fn connect(
     start: Start,
     speak: Speak,
 ) -> Result<Connection, Failure> {
-    let stream = match (reach(place).await?, start) {
-        (Some(stream), _) => stream,
-        (None, Start::IfNeeded) => start::start(place).await?,
-        (None, Start::Never) => return Err(not_running(place)),
-    };
-    shake(place, stream, speak).await
+    let until = tokio::time::Instant::now() + DYING;
+    loop {
+        let stream = match (reach(place).await?, start) {
+            (Some(stream), _) => stream,
+            (None, Start::IfNeeded) => start::start(place).await?,
+            (None, Start::Never) => return Err(not_running(place)),
+        };
+        match shake(place, stream, speak).await {
+            Ok(connection) => return Ok(connection),
+            Err(Unshaken::Said(failure)) => return Err(failure),
+            // It died, or never got as far as answering: soon nobody listens, and a start says why not.
+            Err(Unshaken::Lost(_)) if tokio::time::Instant::now() < until => {
+                tokio::time::sleep(AGAIN).await;
+            }
+            Err(Unshaken::Lost(failure)) => return Err(failure),
+        }
+    }
+}
+
+/// Why there was no handshake.
+enum Unshaken {
+    /// The daemon, or this client, says why not.
+    Said(Failure),
+    /// The connection broke off.
+    Lost(Failure),
 }
 
 /// The failure of a command that wants a daemon and starts none.
@@ -111,14 +134,14 @@ fn unreachable(socket: &Path, error: &io::Error) -> Failure {
     failure.exit(Exit::Unreachable)
 }
 
-async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connection, Failure> {
+async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connection, Unshaken> {
     let (sender, receiver) = transport::split(stream);
     let client = ClientBuilder::new()
         .request_timeout(CALL)
         .max_buffer_capacity_per_subscription(BEHIND)
         .build_with_tokio(sender, receiver);
     let asked = tokio::time::timeout(HANDSHAKE, initialize(&client)).await;
-    let answer = asked.map_err(|_| silent(place))?;
+    let answer = asked.map_err(|_| Unshaken::Said(silent(place)))?;
     match (answer, speak) {
         (Ok(result), speak) if compatible(result.protocol) || speak == Speak::Any => {
             Ok(Connection {
@@ -126,10 +149,10 @@ async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connec
                 daemon: Some(result.daemon),
             })
         }
-        (Ok(result), _) => Err(other_version(&format!(
+        (Ok(result), _) => Err(Unshaken::Said(other_version(&format!(
             "protocol {} (dwelld {})",
             result.protocol, result.daemon.version
-        ))),
+        )))),
         (Err(CallError::Call(error)), Speak::Any) if error.code() == ErrorKind::Version.code() => {
             Ok(Connection {
                 client,
@@ -137,11 +160,19 @@ async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connec
             })
         }
         (Err(CallError::Call(error)), Speak::Ours) if error.code() == ErrorKind::Version.code() => {
-            Err(version_failure(error.message().to_string()))
+            Err(Unshaken::Said(version_failure(error.message().to_string())))
         }
-        (Err(error), _) => Err(Failure::from(error)
-            .context("the daemon did not complete the handshake")
-            .exit(Exit::Unreachable)),
+        (Err(error), _) => {
+            let said = matches!(error, CallError::Call(_));
+            let failure = Failure::from(error)
+                .context("the daemon did not complete the handshake")
+                .exit(Exit::Unreachable);
+            Err(if said {
+                Unshaken::Said(failure)
+            } else {
+                Unshaken::Lost(failure)
+            })
+        }
     }
 }
 

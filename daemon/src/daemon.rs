@@ -138,11 +138,22 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     tracing::info!(socket = %listener.socket().display(), pid = std::process::id(), "dwelld is ready");
     shutdown::notify_ready();
     serve(&listener, service, &sessions, &shutdown).await;
-    store.close().await;
+    tokio::select! {
+        () = store.close() => {}
+        () = give_up(&shutdown) => tracing::error!("gave up on the store, which is busy; nothing acknowledged is lost"),
+    }
     // With the lock: whoever starts next finds the store closed.
     drop(listener);
     tracing::info!("dwelld has stopped");
     Ok(())
+}
+
+/// When a store that does not close is left as it is: what is committed needs no close.
+async fn give_up(shutdown: &Shutdown) {
+    tokio::select! {
+        () = shutdown.forced().cancelled() => tokio::time::sleep(Duration::from_millis(500)).await,
+        () = tokio::time::sleep(Duration::from_secs(10)) => {}
+    }
 }
 
 /// Serves until the end begins; clients see their turns end before the socket goes.

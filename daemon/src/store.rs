@@ -286,10 +286,7 @@ impl Store {
 
     /// Best matches first: words, "phrases" and prefixes* must all be there. A title's hit has `seq` 0.
     pub async fn search(&self, query: &str, limit: u32) -> Result<Vec<SearchHit>, StoreError> {
-        let expression = search::expression(query).ok_or_else(|| StoreError::Query {
-            query: query.to_owned(),
-            detail: "there is no word in it".into(),
-        })?;
+        let expression = search::understand(query)?;
         self.inner
             .pool
             .run("search", move |conn| {

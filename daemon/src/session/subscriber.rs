@@ -5,8 +5,8 @@ use super::{SessionError, SessionResult};
 use crate::store::{Entry, Store};
 use protocol::id::SessionId;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{Notify, watch};
 
 /// Events kept while a turn runs: enough that a client which reads at all never goes to the store.
@@ -48,6 +48,11 @@ enum GoesOn {
 struct Ring {
     entries: VecDeque<Entry>,
     bytes: usize,
+    /// How far each subscriber has read: what one of them still needs stays, within the bounds of a running turn. So who
+    /// reads at all gets each piece as it was, and never one that was joined with pieces it has.
+    readers: Vec<Weak<AtomicU64>>,
+    /// Whether the session rests.
+    rests: bool,
 }
 
 impl Feed {
@@ -68,6 +73,7 @@ impl Feed {
     pub fn publish(&self, entries: &[Entry]) {
         let Some(last) = entries.last() else { return };
         let mut ring = self.ring();
+        ring.rests = false;
         if self.newest.receiver_count() > 0 {
             for entry in entries {
                 ring.push(entry.clone());
@@ -84,8 +90,8 @@ impl Feed {
     /// The session rests: what is not needed for a client that is up to date goes.
     pub fn rest(&self) {
         let mut ring = self.ring();
-        ring.trim(REST.0, REST.1);
-        ring.entries.shrink_to(REST.0);
+        ring.rests = true;
+        ring.rest();
     }
 
     /// Ends every subscription: the session is deleted.
@@ -134,12 +140,18 @@ impl Feed {
             });
         }
         self.clients.fetch_add(1, Ordering::Relaxed);
+        let read = Arc::new(AtomicU64::new(cursor));
+        let mut ring = self.ring();
+        ring.readers.retain(|reader| reader.strong_count() > 0);
+        ring.readers.push(Arc::downgrade(&read));
+        drop(ring);
         let (session, store) = (session.clone(), store.clone());
         Ok(Subscriber {
             feed: Arc::clone(self),
             session,
             store,
             cursor,
+            read,
             newest,
             batch: VecDeque::new(),
         })
@@ -165,6 +177,28 @@ impl Ring {
         }
     }
 
+    /// Lets go of what every reader has, but for a few.
+    fn rest(&mut self) {
+        self.readers.retain(|reader| reader.strong_count() > 0);
+        let read = self.readers.iter().filter_map(Weak::upgrade);
+        let behind = read.map(|reader| reader.load(Ordering::Relaxed)).min();
+        let behind = behind.unwrap_or(u64::MAX);
+        let over = |ring: &Self| ring.entries.len() > REST.0 || ring.bytes > REST.1;
+        while over(self)
+            && self
+                .entries
+                .front()
+                .is_some_and(|old| old.event.seq <= behind)
+        {
+            if let Some(old) = self.entries.pop_front() {
+                self.bytes -= old.json.len();
+            }
+        }
+        if self.entries.len() <= REST.0 {
+            self.entries.shrink_to(REST.0);
+        }
+    }
+
     /// Everything after the cursor, or nothing when part of it has left the ring.
     fn after(&self, cursor: u64) -> Option<VecDeque<Entry>> {
         let first = self.entries.front()?.event.seq;
@@ -182,6 +216,8 @@ pub struct Subscriber {
     session: SessionId,
     store: Store,
     cursor: u64,
+    /// The same number, for the ring.
+    read: Arc<AtomicU64>,
     newest: watch::Receiver<Tip>,
     batch: VecDeque<Entry>,
 }
@@ -218,11 +254,23 @@ impl Subscriber {
                 .await?
                 .into(),
         };
+        self.took();
         if self.batch.is_empty() {
             // Published means stored, so this is a store that lost something: better an end than a loop.
             return Err(gone(&self.session));
         }
         Ok(())
+    }
+
+    /// The ring need not keep these for this subscriber any more.
+    fn took(&self) {
+        if let Some(last) = self.batch.back() {
+            self.read.store(last.event.seq, Ordering::Relaxed);
+        }
+        let mut ring = self.feed.ring();
+        if ring.rests {
+            ring.rest();
+        }
     }
 
     /// The session's trouble with the store, none when there is none: watched beside `next`, which borrows `self`.

@@ -1,6 +1,7 @@
 //! Full-text search: the index, and how a person's query is understood.
 //! Must never fail on odd syntax: what is not a word, a "phrase" or a prefix* is taken literally.
 
+use super::StoreError;
 use super::kind;
 use super::rows::{self, Key};
 use protocol::event::Event;
@@ -56,6 +57,25 @@ pub(super) fn search(
         .collect()
 }
 
+/// The longest query in bytes, and the most terms in it: the engine's time grows faster than their number.
+const LONGEST: usize = 1000;
+const MOST: usize = 50;
+
+/// The engine's form of a query, or what is wrong with it.
+pub(super) fn understand(query: &str) -> Result<String, StoreError> {
+    let refuse = |detail: String| {
+        let query = query.chars().take(80).collect();
+        Err(StoreError::Query { query, detail })
+    };
+    if query.len() > LONGEST {
+        return refuse(format!("it has {} bytes, more than {LONGEST}", query.len()));
+    }
+    match query.split_whitespace().count() {
+        words if words > MOST => refuse(format!("it has {words} words, more than {MOST}")),
+        _ => expression(query).map_or_else(|| refuse("there is no word in it".into()), Ok),
+    }
+}
+
 /// The engine's form of what a person wrote: all terms must be there. None when there is no word in it.
 pub(super) fn expression(query: &str) -> Option<String> {
     let mut terms = Vec::new();
@@ -95,7 +115,16 @@ fn insert(conn: &Connection, key: Key, seq: u64, text: &str, at: u64) -> rusqlit
 
 #[cfg(test)]
 mod tests {
-    use super::expression;
+    use super::{expression, understand};
+
+    #[test]
+    fn a_query_that_would_take_for_ever_is_refused() {
+        for query in ["hello ".repeat(51), "x".repeat(1001)] {
+            let refused = understand(&query).expect_err("too much").to_string();
+            assert!(refused.contains("more than"), "{refused}");
+        }
+        assert!(understand(&"hello ".repeat(50)).is_ok());
+    }
 
     #[test]
     fn words_phrases_and_prefixes_are_kept_and_the_rest_is_literal() {

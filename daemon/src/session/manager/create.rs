@@ -28,6 +28,7 @@ impl Sessions {
             .provider
             .clone()
             .unwrap_or_else(|| self.services().providers.default_name());
+        check_env(new.env.as_ref())?;
         let env = tool_env(new.env.clone());
         let provider = self.build(&provider_name, new.model.clone(), &env).await?;
         let id = name::fresh();
@@ -188,6 +189,19 @@ pub(super) fn env_of(settings: &str) -> BTreeMap<String, String> {
     parsed
         .and_then(|v| serde_json::from_value(v.get("env")?.clone()).ok())
         .unwrap_or_default()
+}
+
+/// Names and values that no process can be given are refused here, where it can still be said whose they are.
+fn check_env(env: Option<&BTreeMap<String, String>>) -> SessionResult<()> {
+    let bad = |(name, value): &(&String, &String)| {
+        name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+    };
+    match env.and_then(|env| env.iter().find(bad)) {
+        None => Ok(()),
+        Some((name, _)) => Err(SessionError::Invalid(format!(
+            "env {name:?}: a name is not empty and has no `=`, and neither it nor its value has a NUL"
+        ))),
+    }
 }
 
 /// What tools see: the client's environment, or the plainest of the daemon's own; never a secret of dwell's.

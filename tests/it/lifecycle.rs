@@ -181,6 +181,23 @@ fn five_clients_at_once_after_a_crash_start_one_daemon() {
     assert!(before.is_disjoint(&after));
 }
 
+#[test]
+fn a_client_that_comes_while_a_daemon_dies_gets_a_new_one() {
+    let sandbox = Sandbox::new();
+    let _stop = AutoStarted(&sandbox);
+    for round in 0..6 {
+        let ran = Dwell::alone(&sandbox)
+            .args(["ask", "-p", "script", "say hello"])
+            .run();
+        let got = (ran.code, ran.stdout.trim());
+        assert_eq!(got, (Some(0), "hello"), "round {round}: {}", ran.stderr);
+        for pid in daemons(&sandbox) {
+            let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+            rustix::process::kill_process(pid, Signal::KILL).unwrap();
+        }
+    }
+}
+
 /// The daemons of a sandbox that started by themselves. A supervisor of a call is none.
 fn daemons(sandbox: &Sandbox) -> BTreeSet<u32> {
     let home = format!("HOME={}", sandbox.path("home").display());

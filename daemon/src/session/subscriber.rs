@@ -297,3 +297,49 @@ fn gone(session: &SessionId) -> SessionError {
         id: session.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::event::{Event, EventKind};
+
+    fn entry(seq: u64) -> Entry {
+        let (session, kind) = ("s".into(), EventKind::Cleared);
+        Entry::new(Event {
+            session,
+            seq,
+            first_seq: None,
+            at: 0,
+            turn: None,
+            kind,
+        })
+    }
+
+    #[test]
+    fn a_resting_ring_keeps_what_a_reader_has_not_read() {
+        let mut ring = Ring::default();
+        let slow = Arc::new(AtomicU64::new(3));
+        ring.readers.push(Arc::downgrade(&slow));
+        for seq in 1..=100 {
+            ring.push(entry(seq));
+        }
+        ring.rest();
+        assert_eq!(ring.after(3).map(|entries| entries.len()), Some(97));
+        slow.store(100, Ordering::Relaxed);
+        ring.rest();
+        assert_eq!(ring.entries.len(), REST.0);
+        assert_eq!(
+            ring.bytes,
+            ring.entries.iter().map(|e| e.json.len()).sum::<usize>()
+        );
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_keeps_nothing() {
+        let mut ring = Ring::default();
+        ring.readers.push(Weak::new());
+        (1..=100).for_each(|seq| ring.push(entry(seq)));
+        ring.rest();
+        assert_eq!(ring.entries.len(), REST.0);
+    }
+}

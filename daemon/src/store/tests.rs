@@ -47,7 +47,7 @@ pub(super) fn row(name: &str) -> SessionRow {
     SessionRow {
         id: id(name),
         title: String::new(),
-        cwd: "/work".into(),
+        cwd: "/srv/work".into(),
         state: SessionState::Idle,
         reason: None,
         provider: "stub".into(),

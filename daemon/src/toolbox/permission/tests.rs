@@ -26,7 +26,7 @@ fn write() -> Tool {
 
 fn ground() -> Ground {
     Ground {
-        cwd: "/work/here".into(),
+        cwd: "/srv/here".into(),
         spill_dir: "/spill".into(),
         home: Some("/home/me".into()),
     }
@@ -551,7 +551,7 @@ fn what_is_shown_of_a_tool_needs_no_arguments() {
 
 #[test]
 fn a_suggestion_covers_the_call_it_was_made_for_and_no_other() {
-    let cwd = std::path::Path::new("/work/here");
+    let cwd = std::path::Path::new("/srv/here");
     let none = user(&json!({}));
     let calls = [
         (

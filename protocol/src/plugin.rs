@@ -1,9 +1,11 @@
-//! The wire of plugin executables: what the daemon calls in them. Must never know how they are started.
+//! The wire of plugin executables: what the daemon calls in them, in JSON-RPC 2.0, one message a line, over stdio.
+//! Must never know how they are started.
 
 use crate::id::{CallId, SessionId};
 use crate::tool::ProvidedTool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// `plugin/setup {session}` and `plugin/update`: what the plugin adds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -108,23 +110,41 @@ pub struct CommandParams {
 }
 
 /// `provider/build`'s parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BuildParams {
     /// The provider.
     pub name: String,
     /// The model from `--model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The session's environment over the daemon's own, without keys of model vendors.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
 }
 
 /// `provider/build`'s result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BuildResult {
     /// Names the instance in `provider/fetch`.
     pub instance: String,
+    /// The model that the instance talks to, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The model's context window in tokens, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
 }
 
-/// `provider/fetch`'s parameters: one round trip.
+/// `provider/models`'s parameters, and those of the notification `provider/release`: the instance is not used any more.
+/// A plugin need know neither. The result of `provider/models` is a list of `ModelInfo`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InstanceParams {
+    /// From `provider/build`.
+    pub instance: String,
+}
+
+/// `provider/fetch`'s parameters: one round trip. It is answered (with any result) when the model has finished, or with
+/// an error whose message people read; `data.retryable` of the error says whether trying again may mend it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FetchParams {
     /// From `provider/build`.
@@ -135,7 +155,27 @@ pub struct FetchParams {
     pub tools: Vec<Value>,
 }
 
-/// The notification `provider/event`.
+/// The notification `provider/cancel`: nobody waits for the answer to a request any more. The request may be answered
+/// all the same; what it says is ignored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CancelParams {
+    /// The `id` of the request `provider/fetch`.
+    pub id: u64,
+}
+
+/// The notification `provider/event`: `{fetch, type, ...}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProviderEventParams {
+    /// The `id` of the request `provider/fetch` that it belongs to. Needed only while more than one runs; an event that
+    /// could belong to several is ignored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<u64>,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: ProviderNotification,
+}
+
+/// What a provider tells while it fetches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ProviderNotification {
@@ -157,7 +197,26 @@ pub enum ProviderNotification {
         /// The tool.
         name: String,
         /// Its arguments.
+        #[serde(default)]
         arguments: Value,
+    },
+    /// Tokens of this round trip; the last one told counts.
+    Usage {
+        /// Read by the model, the cached ones included.
+        #[serde(default)]
+        input: u64,
+        /// Written by the model.
+        #[serde(default)]
+        output: u64,
+        /// Of the read ones, those that came out of a cache.
+        #[serde(default)]
+        cached: u64,
+    },
+    /// A block that this provider, and no other, gets back within the same turn, as a member of an assistant message's
+    /// `signed`.
+    Signed {
+        /// The block.
+        block: Value,
     },
     /// Any other type is ignored.
     #[serde(other)]

@@ -175,6 +175,8 @@ fn services(config: &Config, dirs: &Dirs, store: Store, workspaces: Workspaces) 
             env: Arc::new(|name| std::env::var(name).ok()),
             settings: config.provider.clone(),
             search: search_path(dirs),
+            local: beside("dwell-local"),
+            child_env: Arc::new(own_variables().collect()),
         }),
         workspaces,
         limits: Limits {
@@ -202,16 +204,25 @@ fn transport_limits(config: &Config) -> transport::Limits {
 /// Where `dwell-provider-NAME` is looked for: the user's plugins, beside this binary, then PATH.
 fn search_path(dirs: &Dirs) -> Vec<PathBuf> {
     let mut search = vec![dirs.home.join(".agents/plugins")];
-    let beside = std::env::current_exe()
-        .ok()
-        .and_then(|exe| exe.parent().map(PathBuf::from));
-    search.extend(beside);
+    search.extend(beside(""));
     search.extend(
         std::env::var_os("PATH")
             .iter()
             .flat_map(std::env::split_paths),
     );
     search
+}
+
+/// Those that are text, as JSON wants them.
+fn own_variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// A path in the folder of this binary.
+fn beside(name: &str) -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    Some(own.parent()?.join(name))
 }
 
 fn now_ms() -> u64 {

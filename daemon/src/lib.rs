@@ -8,6 +8,7 @@ pub mod provider;
 pub mod rpc;
 pub mod session;
 pub mod shutdown;
+pub mod stdio_rpc;
 pub mod store;
 pub mod toolbox;
 pub mod transport;

@@ -18,6 +18,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
+use tokio::net::unix::pipe;
 use tokio_util::sync::CancellationToken;
 
 /// A child to run to its end.
@@ -72,6 +73,29 @@ pub async fn run_into(spawn: Spawn, cancel: &CancellationToken, output: &mut dyn
             spawn.program.to_string_lossy()
         )),
     }
+}
+
+/// Starts a child that is spoken with. `stdin` and `timeout` of the spawn do not count.
+pub fn open(spawn: &Spawn) -> std::io::Result<(Running, Pipes)> {
+    let (child, pipes) = Child::open(spawn)?;
+    Ok((Running(child), pipes))
+}
+
+/// A child that is spoken with. When it is dropped, the child and all its descendants are killed.
+pub struct Running(Child);
+
+impl Running {
+    /// Waits for its end, which a cancel brings about. No descendant is left then.
+    pub async fn ended(self, cancel: &CancellationToken) -> Exit {
+        self.0.finish(None, cancel, &mut Now(&mut |_| {})).await
+    }
+}
+
+/// The daemon's ends of a child's pipes.
+pub struct Pipes {
+    pub stdin: pipe::Sender,
+    pub stdout: pipe::Receiver,
+    pub stderr: pipe::Receiver,
 }
 
 /// Waits until nothing of any call is left, and lets go of what is kept for further ones. For the end of the daemon, when

@@ -2,8 +2,10 @@
 //! Vendor types stay inside each provider's file; retrying is the turn's business.
 
 mod http;
+mod local;
 pub mod openai;
 mod pace;
+mod plugin;
 pub mod registry;
 mod script;
 mod sse;
@@ -133,4 +135,12 @@ pub trait Provider: Send + Sync {
 }
 
 /// Those built in, in the order `-p` offers them. Another one: its file, its `pub mod`, and a line here.
-const BUILTIN: &[Builtin] = &[stub::BUILTIN, script::BUILTIN, openai::BUILTIN];
+const BUILTIN: &[Builtin] = &[
+    stub::BUILTIN,
+    script::BUILTIN,
+    openai::BUILTIN,
+    local::builtin("candle"),
+    local::builtin("llama"),
+    local::builtin("ggml"),
+    local::builtin("llama2"),
+];

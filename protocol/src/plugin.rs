@@ -117,7 +117,8 @@ pub struct BuildParams {
     /// The model from `--model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The session's environment over the daemon's own, without keys of model vendors.
+    /// The session's environment, and what the daemon's own says of local models where the session says nothing. It
+    /// holds no key of a model vendor: a plugin that needs one finds it in its own environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
 }

@@ -2,13 +2,13 @@
 //! Must never block the runtime, and never trust that the supervisor still lives.
 
 use super::wire::{Report, Request};
-use super::{Exit, Sink, Spawn, hold};
+use super::{Exit, Pipes, Sink, Spawn, hold};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -42,24 +42,44 @@ enum Supervisor {
 }
 
 impl Child {
+    /// With stdout and stderr merged, and its standard input from memory.
     pub(super) fn start(spawn: &Spawn) -> io::Result<Self> {
+        let (output, input) = pipe_with(PipeFlags::CLOEXEC)?;
+        let stdin = stdin(spawn.stdin.as_deref())?;
+        let mut child = Self::with(spawn, [stdin.as_fd(), input.as_fd(), input.as_fd()])?;
+        child.output = Some(pipe::Receiver::from_owned_fd(output)?);
+        Ok(child)
+    }
+
+    /// With a pipe for each of its descriptors.
+    pub(super) fn open(spawn: &Spawn) -> io::Result<(Self, Pipes)> {
+        let (stdin, to) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (from, output) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (complaints, errors) = pipe_with(PipeFlags::CLOEXEC)?;
+        let pipes = Pipes {
+            stdin: pipe::Sender::from_owned_fd(to)?,
+            stdout: pipe::Receiver::from_owned_fd(from)?,
+            stderr: pipe::Receiver::from_owned_fd(complaints)?,
+        };
+        let child = Self::with(spawn, [stdin.as_fd(), output.as_fd(), errors.as_fd()])?;
+        Ok((child, pipes))
+    }
+
+    fn with(spawn: &Spawn, [stdin, output, errors]: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
         let mut unsent = Request::of(spawn)?.encode();
         let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
         let (ours, theirs) = socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
-        let (output, input) = pipe_with(PipeFlags::CLOEXEC)?;
-        let stdin = stdin(spawn.stdin.as_deref())?;
         let mut ours = std::os::unix::net::UnixStream::from(ours);
         ours.set_nonblocking(true)?;
         // Most requests fit into the socket; the rest is sent as it is read.
         unsent.drain(..ours.write(&unsent)?);
         let control = UnixStream::from_std(ours)?;
-        let output = pipe::Receiver::from_owned_fd(output)?;
-        hold::hand_over([theirs.as_fd(), stdin.as_fd(), input.as_fd()])?;
+        hold::hand_over([theirs.as_fd(), stdin, output, errors])?;
         Ok(Self {
             control,
             unsent,
             received: Vec::new(),
-            output: Some(output),
+            output: None,
             supervisor: None,
         })
     }
@@ -74,7 +94,7 @@ impl Child {
         let mut stopped = None;
         let limit = tokio::time::sleep(timeout.unwrap_or(Duration::MAX));
         tokio::pin!(limit);
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; self.output.as_ref().map_or(0, |_| PIECE)];
         let end = loop {
             tokio::select! {
                 biased;

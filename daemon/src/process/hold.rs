@@ -1,7 +1,7 @@
 //! The daemon's hold on the nursery: starts it when it is first needed, and anew when it is gone.
 //! The only place that makes a process.
 
-use super::nursery::ARGUMENT;
+use super::nursery::{ARGUMENT, FDS};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -33,8 +33,8 @@ struct Hold {
     socket: OwnedFd,
 }
 
-/// Has a supervisor made with these descriptors: its socket, and the target's standard input and output.
-pub(super) fn hand_over(fds: [BorrowedFd<'_>; 3]) -> io::Result<()> {
+/// Has a supervisor made with these descriptors: its socket, and the target's standard input, output and error.
+pub(super) fn hand_over(fds: [BorrowedFd<'_>; FDS]) -> io::Result<()> {
     let mut nursery = NURSERY.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = &mut *nursery {
         match known.send(&fds) {
@@ -92,7 +92,7 @@ impl Hold {
     }
 
     fn send(&self, fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(fds));
         // It takes microseconds to take one, so a full socket is a machine that cannot start processes any more.

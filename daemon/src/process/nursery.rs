@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// The first argument that makes this executable a nursery.
 pub(super) const ARGUMENT: &str = "supervise";
 
+/// How many descriptors make a call: the socket to its supervisor, and the target's standard input, output and error.
+pub(super) const FDS: usize = 4;
+
 /// The socket to the daemon is its standard input.
 const SOCKET: libc::c_int = 0;
 
@@ -88,7 +91,7 @@ impl Nursery {
         self.kill_orphans();
     }
 
-    fn fork(&mut self, fds: Option<[OwnedFd; 3]>) {
+    fn fork(&mut self, fds: Option<[OwnedFd; FDS]>) {
         let Some(fds) = fds else {
             return;
         };
@@ -154,10 +157,10 @@ enum Ended {
     Killed,
 }
 
-/// The descriptors of the next call; none when there will be no more. Fewer than three come when this process may not
+/// The descriptors of the next call; none when there will be no more. Fewer than four come when this process may not
 /// have more of them: they close unused, which tells the daemon.
-fn receive() -> Option<Option<[OwnedFd; 3]>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+fn receive() -> Option<Option<[OwnedFd; FDS]>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     let buffers = &mut [IoSliceMut::new(&mut byte)];

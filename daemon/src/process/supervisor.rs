@@ -1,11 +1,12 @@
 //! The supervisor: a small process per call that starts the target, says how it ended and kills all it left behind.
 //! It must never load anything of the daemon's.
 //!
-//! It is given three descriptors: the socket to the daemon, the target's standard input, and its output. An end of the
+//! It is given four descriptors: the socket to the daemon, the target's standard input, output and error. An end of the
 //! socket or a byte on it means stop, so the death of the daemon needs no signal.
 
 use super::descendants;
 use super::launch::launch;
+use super::nursery::FDS;
 use super::wire::{Report, Request};
 use rustix::io::fcntl_dupfd_cloexec;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
@@ -18,7 +19,7 @@ pub(super) const GRACE: Duration = Duration::from_millis(80);
 pub(super) const STUBBORN: Duration = Duration::from_secs(2);
 
 /// Serves one call to its end.
-pub(super) fn supervise(fds: [OwnedFd; 3]) {
+pub(super) fn supervise(fds: [OwnedFd; FDS]) {
     let Some((control, signals)) = settle(fds) else {
         return;
     };
@@ -51,14 +52,14 @@ pub(super) fn supervise(fds: [OwnedFd; 3]) {
 
 /// A session of its own, orphans taken in, the target's descriptors in their places. Gives the socket to the daemon,
 /// and the descriptor that tells of ended children.
-fn settle([control, stdin, output]: [OwnedFd; 3]) -> Option<(libc::c_int, libc::c_int)> {
+fn settle([control, stdin, output, errors]: [OwnedFd; FDS]) -> Option<(libc::c_int, libc::c_int)> {
     let control = fcntl_dupfd_cloexec(control, 10).ok()?.into_raw_fd();
     // SAFETY: plain system calls on this process, which has one thread and no other users of its descriptors.
     unsafe {
         libc::dup2(stdin.as_raw_fd(), 0);
         libc::dup2(output.as_raw_fd(), 1);
-        libc::dup2(output.as_raw_fd(), 2);
-        drop((stdin, output));
+        libc::dup2(errors.as_raw_fd(), 2);
+        drop((stdin, output, errors));
         libc::setsid();
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     }

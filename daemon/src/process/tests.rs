@@ -308,3 +308,35 @@ async fn no_zombie_and_no_descriptor_is_left_behind() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn a_child_that_is_spoken_with_has_a_pipe_for_each_and_ends_when_it_is_let_go() {
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    let script = "echo $$; echo oh >&2; read line; echo \"heard $line\"; exec sleep 600";
+    let (running, pipes) = super::open(&shell(script)).unwrap();
+    let super::Pipes {
+        mut stdin,
+        stdout,
+        stderr,
+    } = pipes;
+    stdin.write_all(b"you\n").await.unwrap();
+    let mut lines = BufReader::new(stdout).lines();
+    let mut complaints = BufReader::new(stderr).lines();
+    let pid: i32 = lines.next_line().await.unwrap().unwrap().parse().unwrap();
+    assert_eq!(lines.next_line().await.unwrap().unwrap(), "heard you");
+    assert_eq!(complaints.next_line().await.unwrap().unwrap(), "oh");
+    drop(running);
+    assert_eq!(lines.next_line().await.unwrap(), None);
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while is_alive(pid) {
+        assert!(Instant::now() < deadline, "{pid} lives on");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_child_that_is_spoken_with_is_told() {
+    let (running, _pipes) = super::open(&shell("exit 3")).unwrap();
+    let exit = running.ended(&CancellationToken::new()).await;
+    assert_eq!(exit, Exit::Code(3));
+}

@@ -7,7 +7,7 @@ mod failure;
 mod request;
 
 use super::http::Http;
-use super::registry::{Build, Builtin, ProviderConfig, lookup};
+use super::registry::{Build, Builtin, Make, ProviderConfig, lookup};
 use super::stream::{End, Flow, Peer};
 use super::{BoxFuture, ErrorClass, Provider, ProviderError, ProviderEvent, Request};
 use answer::Answer;
@@ -35,7 +35,7 @@ const WHOLE: usize = 32 * 1024 * 1024;
 
 pub(super) const BUILTIN: Builtin = Builtin {
     name: "openai",
-    build: |build: Build| Ok(Arc::new(Openai::new(&build)?)),
+    make: Make::Here(|build: Build| Ok(Arc::new(Openai::new(&build)?))),
     default_model: |config| {
         let set = lookup(&config.env, "OPENAI_MODEL");
         let set = set.or_else(|| config.settings.openai.model.clone());

@@ -2,6 +2,7 @@
 //! Must never know what a provider says to its vendor.
 
 use super::pace::{Pace, Paced};
+use super::plugin::{self, Children, Executable};
 use super::{BUILTIN, BoxFuture, Provider};
 use protocol::provider::ProviderInfo;
 use serde::Deserialize;
@@ -27,6 +28,7 @@ pub struct Providers {
 struct Inner {
     config: ProviderConfig,
     http: super::http::Http,
+    children: Children,
     /// In the order of first registration. Held for look-ups only, never across a build.
     registered: Mutex<Vec<Registered>>,
     /// By name. Held for look-ups only; it grows with the names that were built, which are few.
@@ -35,7 +37,13 @@ struct Inner {
 
 struct Registered {
     info: ProviderInfo,
-    factory: Factory,
+    maker: Maker,
+}
+
+#[derive(Clone)]
+enum Maker {
+    Factory(Factory),
+    Executable(Executable),
 }
 
 /// What providers are told from outside.
@@ -47,6 +55,10 @@ pub struct ProviderConfig {
     pub settings: Settings,
     /// Where `dwell-provider-NAME` is looked for, in order.
     pub search: Vec<PathBuf>,
+    /// The executable with the local models, if `DWELL_LOCAL` names no other.
+    pub local: Option<PathBuf>,
+    /// The environment of executables that serve providers: the daemon's whole own, since a provider may need a key.
+    pub child_env: Arc<BTreeMap<String, String>>,
 }
 
 impl Default for ProviderConfig {
@@ -55,6 +67,8 @@ impl Default for ProviderConfig {
             env: Arc::new(|_| None),
             settings: Settings::default(),
             search: Vec::new(),
+            local: None,
+            child_env: Arc::default(),
         }
     }
 }
@@ -67,7 +81,21 @@ pub struct Settings {
     pub default: Option<String>,
     /// How long a stream may bring no data before it counts as stalled.
     pub idle_timeout_ms: Option<u64>,
+    /// How long an executable that serves providers is kept when nobody uses it; ten minutes where it is not said.
+    pub child_stop_after_ms: Option<u64>,
+    /// How long it may say nothing in a round trip; ten minutes where it is not said, since a local model may read long.
+    pub child_silence_ms: Option<u64>,
     pub openai: super::openai::Settings,
+}
+
+impl Settings {
+    pub(super) fn child_stop_after(&self) -> Duration {
+        Duration::from_millis(self.child_stop_after_ms.unwrap_or(600_000))
+    }
+
+    pub(super) fn child_silence(&self) -> Duration {
+        Duration::from_millis(self.child_silence_ms.unwrap_or(600_000))
+    }
 }
 
 /// What a caller chooses for one build.
@@ -83,6 +111,8 @@ pub struct BuildOptions {
 pub struct Build {
     pub model: Option<String>,
     pub env: Env,
+    /// The session's own variables, without the daemon's.
+    pub session: Option<Arc<BTreeMap<String, String>>>,
     pub settings: Settings,
     pub(super) http: super::http::Http,
 }
@@ -98,11 +128,6 @@ pub enum BuildError {
         name: String,
         available: Vec<String>,
     },
-    #[error(
-        "provider {name:?} is the executable {}, which this release of dwelld cannot speak to yet: choose another with -p",
-        .path.display()
-    )]
-    Executable { name: String, path: PathBuf },
     #[error("{0}")]
     Failed(String),
 }
@@ -110,8 +135,17 @@ pub enum BuildError {
 /// A line of the table of those built in.
 pub(super) struct Builtin {
     pub(super) name: &'static str,
-    pub(super) build: fn(Build) -> Result<Arc<dyn Provider>, String>,
+    pub(super) make: Make,
     pub(super) default_model: fn(&ProviderConfig) -> Option<String>,
+}
+
+/// Where a built-in provider runs.
+#[derive(Clone, Copy)]
+pub(super) enum Make {
+    /// In the daemon.
+    Here(fn(Build) -> Result<Arc<dyn Provider>, String>),
+    /// In the executable with the local models.
+    Local,
 }
 
 /// Variables with keys of model vendors: no tool may see them.
@@ -138,6 +172,7 @@ impl Providers {
             inner: Arc::new(Inner {
                 registered: Mutex::new(registered.collect()),
                 http: super::http::Http::default(),
+                children: Children::new(config.settings.child_stop_after()),
                 paces: Mutex::default(),
                 config,
             }),
@@ -157,15 +192,8 @@ impl Providers {
 
     /// Whoever registers a name last has it; the name keeps its place.
     pub fn register(&self, info: ProviderInfo, factory: Factory) {
-        let mut registered = self.registered();
-        let new = Registered { info, factory };
-        match registered
-            .iter_mut()
-            .find(|one| one.info.name == new.info.name)
-        {
-            Some(one) => *one = new,
-            None => registered.push(new),
-        }
+        let maker = Maker::Factory(factory);
+        self.put(Registered { info, maker });
     }
 
     /// A new provider, never a cached one.
@@ -174,14 +202,18 @@ impl Providers {
         name: &str,
         options: BuildOptions,
     ) -> Result<Arc<dyn Provider>, BuildError> {
-        let factory = self.factory(name)?;
         let build = Build {
             model: options.model.filter(|model| !model.is_empty()),
-            env: layered(options.env, self.inner.config.env.clone()),
+            env: layered(options.env.clone(), self.inner.config.env.clone()),
+            session: options.env,
             settings: self.inner.config.settings.clone(),
             http: self.inner.http.clone(),
         };
-        let provider = factory(build).await.map_err(BuildError::Failed)?;
+        let provider = match self.maker(name) {
+            Some(Maker::Factory(factory)) => factory(build).await.map_err(BuildError::Failed)?,
+            Some(Maker::Executable(executable)) => self.serve(executable, name, build).await?,
+            None => return Err(self.unknown(name)),
+        };
         let pace = self.pace(name);
         Ok(Arc::new(Paced { provider, pace }))
     }
@@ -206,19 +238,58 @@ impl Providers {
         KEY_VARIABLES
     }
 
-    fn factory(&self, name: &str) -> Result<Factory, BuildError> {
+    /// Whoever registered the name, else its executable.
+    fn maker(&self, name: &str) -> Option<Maker> {
         if let Some(one) = self.registered().iter().find(|one| one.info.name == name) {
-            return Ok(one.factory.clone());
+            return Some(one.maker.clone());
         }
-        match executable(&self.inner.config.search, name) {
-            Some(path) => Err(BuildError::Executable {
-                name: name.to_owned(),
-                path,
-            }),
-            None => Err(BuildError::Unknown {
-                name: name.to_owned(),
-                available: self.names(),
-            }),
+        let path = executable(&self.inner.config.search, name)?;
+        Some(Maker::Executable(Executable {
+            name: format!("dwell-provider-{name}"),
+            path,
+            env: self.inner.config.child_env.clone(),
+            hint: "it was there before; install it again",
+        }))
+    }
+
+    /// Builds a provider of an executable. All names that it has are registered from then on.
+    async fn serve(
+        &self,
+        executable: Executable,
+        name: &str,
+        build: Build,
+    ) -> Result<Arc<dyn Provider>, BuildError> {
+        let built = plugin::build(&self.inner.children, executable.clone(), name, build).await;
+        let (provider, names) = built.map_err(BuildError::Failed)?;
+        let is_new = !self.registered().iter().any(|one| one.info.name == name);
+        for name in names.into_iter().filter(|_| is_new) {
+            self.put(Registered {
+                info: ProviderInfo {
+                    name,
+                    source: "executable".to_owned(),
+                    default_model: None,
+                },
+                maker: Maker::Executable(executable.clone()),
+            });
+        }
+        Ok(provider)
+    }
+
+    fn unknown(&self, name: &str) -> BuildError {
+        BuildError::Unknown {
+            name: name.to_owned(),
+            available: self.names(),
+        }
+    }
+
+    fn put(&self, new: Registered) {
+        let mut registered = self.registered();
+        match registered
+            .iter_mut()
+            .find(|one| one.info.name == new.info.name)
+        {
+            Some(one) => *one = new,
+            None => registered.push(new),
         }
     }
 
@@ -264,14 +335,19 @@ pub(super) fn lookup(env: &Env, name: &str) -> Option<String> {
 }
 
 fn built_in(builtin: &Builtin, config: &ProviderConfig) -> Registered {
-    let build = builtin.build;
+    let maker = match builtin.make {
+        Make::Here(build) => Maker::Factory(Arc::new(move |options| {
+            Box::pin(std::future::ready(build(options)))
+        })),
+        Make::Local => Maker::Executable(super::local::executable(config)),
+    };
     Registered {
         info: ProviderInfo {
             name: builtin.name.to_owned(),
             source: "builtin".to_owned(),
             default_model: (builtin.default_model)(config),
         },
-        factory: Arc::new(move |options| Box::pin(std::future::ready(build(options)))),
+        maker,
     }
 }
 
@@ -295,7 +371,7 @@ fn executable(search: &[PathBuf], name: &str) -> Option<PathBuf> {
     found.into_iter().find(|path| is_executable(path))
 }
 
-fn is_executable(path: &Path) -> bool {
+pub(super) fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata()
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -364,19 +440,6 @@ mod tests {
         let build = || providers.build("stub", BuildOptions::default());
         let (first, second) = (build().await.unwrap(), build().await.unwrap());
         assert!(!Arc::ptr_eq(&first, &second));
-    }
-
-    #[tokio::test]
-    async fn executable_on_the_search_path_is_named_as_what_it_is() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("dwell-provider-far");
-        std::fs::write(&path, "#!/bin/sh\n").unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&path, mode).unwrap();
-        let mut config = with(&[]);
-        config.search = vec!["/nonexistent".into(), directory.path().into()];
-        let message = failure(&Providers::new(config), "far").await;
-        assert!(message.contains(path.to_str().unwrap()), "{message}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 mod demo;
 mod parse;
 
-use super::registry::{Build, Builtin};
+use super::registry::{Build, Builtin, Make};
 use super::{BoxFuture, ErrorClass, Message, Provider, ProviderError, ProviderEvent, Request};
 use parse::{Parsed, Step};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use std::time::Duration;
 
 pub(super) const BUILTIN: Builtin = Builtin {
     name: "script",
-    build: |build: Build| {
+    make: Make::Here(|build: Build| {
         Ok(Arc::new(Script {
             file: build.variable("DWELL_SCRIPT"),
         }))
-    },
+    }),
     default_model: |_| None,
 };
 

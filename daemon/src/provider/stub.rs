@@ -1,14 +1,14 @@
 //! The provider without a model: it calls the first tool once and is done. The same events every time.
 //! Must never wait, fail or look at what a tool answered.
 
-use super::registry::{Build, Builtin};
+use super::registry::{Build, Builtin, Make};
 use super::{BoxFuture, Message, Provider, ProviderError, ProviderEvent, Request};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
 pub(super) const BUILTIN: Builtin = Builtin {
     name: "stub",
-    build: |_: Build| Ok(Arc::new(Stub)),
+    make: Make::Here(|_: Build| Ok(Arc::new(Stub))),
     default_model: |_| None,
 };
 

@@ -68,7 +68,10 @@ pub(crate) fn files(trust: &Trust) -> String {
             (true, TrustState::Changed) => "  (changed)",
             _ => "",
         };
-        format!("    {}{changed}", spell_out(&file.path))
+        let broken = file.problem.as_deref();
+        let broken =
+            broken.map_or_else(String::new, |why| format!("  (broken: {})", spell_out(why)));
+        format!("    {}{changed}{broken}", spell_out(&file.path))
     };
     trust.files.iter().map(show).collect::<Vec<_>>().join("\n")
 }

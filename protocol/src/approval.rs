@@ -80,6 +80,9 @@ pub struct TrustFile {
     pub path: String,
     /// Whether it is new or differs from what was trusted.
     pub changed: bool,
+    /// Why it could not be used, were it trusted: what is wrong in it, and where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// Where a directory stands.

@@ -340,6 +340,38 @@ fn a_directorys_own_permissions_count_only_once_it_is_trusted() {
     assert_eq!(listed[0]["state"], "changed", "{listed}");
 }
 
+#[test]
+fn an_untrusted_directory_can_neither_forbid_nor_make_ask_what_the_user_allows() {
+    let daemon = TestDaemon::start();
+    daemon.permissions(&json!({"execute": "allow"}));
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    for own in ["{\"execute\": \"deny\"}", "{\n\"execute\": }"] {
+        daemon.write(".agents/permissions.json", own);
+        let turn = client.turn(&session, MARKS);
+        assert!(
+            turn.of("approval_asked").is_empty(),
+            "{own}: {:?}",
+            turn.types()
+        );
+        assert_eq!(
+            turn.of("done").last().unwrap()["result"]["ok"],
+            true,
+            "{own}"
+        );
+    }
+    let listed = client.call("trust/list", json!({"cwd": daemon.work()}));
+    let problem = listed[0]["files"][0]["problem"].to_string();
+    assert!(problem.contains("line 2"), "{listed}");
+    client.call("trust/answer", json!({"cwd": daemon.work(), "allow": true}));
+    let (_, asked) = asking(&daemon, &mut client);
+    let why = asked["why"].to_string();
+    assert!(
+        why.contains("work/.agents/permissions.json") && why.contains("line 2"),
+        "{why}"
+    );
+}
+
 /// A new session, attached, whose turn waits for a yes; the session and the question.
 #[track_caller]
 fn asking(daemon: &TestDaemon, client: &mut TestClient) -> (String, Value) {

@@ -194,7 +194,8 @@ impl Permissions {
     fn reason(&self, opinion: Opinion) -> String {
         match (opinion.policy, self.files.problems.first()) {
             (Policy::Allow, Some(problem)) => problem.clone(),
-            (_, _) => opinion.why,
+            (Policy::Ask, Some(problem)) => format!("{}; {problem}", opinion.why),
+            (Policy::Deny, _) | (_, None) => opinion.why,
         }
     }
 }

@@ -7,14 +7,14 @@ use super::scan::digest_of;
 use super::trust::{Standing, Trusts};
 use crate::toolbox::permission::Files;
 use crate::toolbox::permission::rules::{Rules, Trusted};
-use protocol::approval::TrustState;
+use protocol::approval::{TrustFile, TrustState};
 use serde_json::{Map, Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 
 const LONGEST: u64 = 1024 * 1024;
 /// As `scan` names it.
-const NAME: &str = ".agents/permissions.json";
+pub(super) const NAME: &str = ".agents/permissions.json";
 
 /// Both files as they are now.
 pub(super) fn load(places: &Places, cwd: &Path, standing: &Standing) -> Files {
@@ -33,8 +33,20 @@ pub(super) fn load(places: &Places, cwd: &Path, standing: &Standing) -> Files {
     if same(&user, &own) {
         return files;
     }
+    let counts = counts(standing);
+    if counts == Counts::Nothing {
+        return files;
+    }
     let bytes = read(&own);
-    files.trusted = trusted(standing, bytes.as_ref().ok().and_then(Option::as_deref));
+    if bytes
+        .as_ref()
+        .is_ok_and(|bytes| !is_known(standing, bytes.as_deref()))
+    {
+        return files;
+    }
+    if counts == Counts::Whole {
+        files.trusted = Trusted::Yes;
+    }
     match bytes.and_then(|bytes| parse(&own, bytes.as_deref())) {
         Ok(rules) => files.workspace = rules,
         Err(problem) => files.problems.push(problem),
@@ -42,18 +54,47 @@ pub(super) fn load(places: &Places, cwd: &Path, standing: &Standing) -> Files {
     files
 }
 
-/// Trust is in the very content that was read, not in what the file held a moment ago.
-fn trusted(standing: &Standing, bytes: Option<&[u8]>) -> Trusted {
-    let known = standing.scan.files.get(NAME).map(|digest| plain(digest));
-    let same = bytes.is_none() || bytes.map(digest_of).as_deref() == known;
+/// What counts of the directory's own file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Counts {
+    Whole,
+    /// What it forbids and asks: it is as it was when it was trusted, but something beside it has changed. Otherwise
+    /// adding a file would be a way to get rid of a rule.
+    Restrictions,
+    Nothing,
+}
+
+fn counts(standing: &Standing) -> Counts {
+    let is_ours = |file: &&TrustFile| file.path == NAME;
+    let changed = standing
+        .trust
+        .files
+        .iter()
+        .find(is_ours)
+        .is_none_or(|file| file.changed);
     match standing.trust.state {
-        TrustState::Trusted if same => Trusted::Yes,
-        TrustState::Trusted
-        | TrustState::Nothing
-        | TrustState::Undecided
-        | TrustState::Refused
-        | TrustState::Changed => Trusted::No,
+        TrustState::Trusted => Counts::Whole,
+        TrustState::Changed if standing.agreed && !changed => Counts::Restrictions,
+        TrustState::Changed | TrustState::Nothing | TrustState::Undecided | TrustState::Refused => {
+            Counts::Nothing
+        }
     }
+}
+
+/// Trust is in the very content that was read, not in what the file held a moment ago.
+fn is_known(standing: &Standing, bytes: Option<&[u8]>) -> bool {
+    let known = standing.scan.files.get(NAME).map(|digest| plain(digest));
+    bytes.is_none() || bytes.map(digest_of).as_deref() == known
+}
+
+/// What is wrong with a directory's file, for whoever is asked to trust it.
+pub(super) fn problem(cwd: &Path) -> Option<String> {
+    let own = cwd.join(NAME);
+    let checked = match file::read(&own, LONGEST) {
+        Ok(bytes) => rules(bytes.as_deref()),
+        Err(why) => Err(why.to_string()),
+    };
+    checked.err()
 }
 
 /// The digest of the content in a scan's entry.
@@ -66,11 +107,15 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
 }
 
 fn parse(path: &Path, bytes: Option<&[u8]>) -> Result<Rules, String> {
+    rules(bytes).map_err(|why| cannot(path, &why))
+}
+
+fn rules(bytes: Option<&[u8]>) -> Result<Rules, String> {
     let Some(bytes) = bytes else {
         return Ok(Rules::default());
     };
-    let text = std::str::from_utf8(bytes).map_err(|why| cannot(path, &why))?;
-    Rules::parse(text).map_err(|why| cannot(path, &why))
+    let text = std::str::from_utf8(bytes).map_err(|why| why.to_string())?;
+    Rules::parse(text)
 }
 
 fn cannot(path: &Path, why: &dyn std::fmt::Display) -> String {

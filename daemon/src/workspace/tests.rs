@@ -95,10 +95,7 @@ async fn every_built_in_tool_can_be_used() {
 async fn a_workspaces_allow_counts_once_it_is_trusted_and_until_it_changes() {
     let place = Place::new();
     place.put("work", r#"{"execute": {"ls": "allow", "rm *": "deny"}}"#);
-    assert_eq!(
-        (place.run("ls").await, place.run("rm x").await),
-        (Ask, Deny)
-    );
+    assert_eq!((place.run("ls").await, place.run("rm x").await), (Ask, Ask));
     place.trust(true).await;
     assert_eq!(
         (place.run("ls").await, place.run("rm x").await),
@@ -124,14 +121,54 @@ async fn the_users_file_needs_no_trust() {
 }
 
 #[tokio::test]
-async fn a_malformed_file_is_told_and_everything_asks() {
+async fn before_trust_nothing_of_a_directory_counts_be_it_broken() {
+    let place = Place::new();
+    place.put("home", r#"{"execute": {"ls": "allow"}}"#);
+    for text in [r#"{"execute": {"ls": "deny"}}"#, r#"{"*": "ask"}"#, "{\n{"] {
+        place.put("work", text);
+        assert_eq!(place.run("ls").await, Allow, "{text}");
+        assert_eq!(
+            place.workspace().problems().await,
+            Vec::<String>::new(),
+            "{text}"
+        );
+    }
+    let trust = place.workspace().trust().await;
+    let broken = trust.files[0].problem.as_deref().unwrap_or_default();
+    assert!(broken.contains("line 2"), "{broken}");
+    place.trust(false).await;
+    assert_eq!(place.run("ls").await, Allow);
+}
+
+#[tokio::test]
+async fn a_trusted_file_goes_on_to_forbid_when_something_beside_it_changes() {
+    let place = Place::new();
+    place.put("work", r#"{"execute": {"ls": "allow", "rm *": "deny"}}"#);
+    place.trust(true).await;
+    let tools = place.cwd().join(".agents/tools");
+    fs::create_dir_all(&tools).unwrap();
+    fs::write(tools.join("x"), "new").unwrap();
+    assert_eq!(place.workspace().trust().await.state, TrustState::Changed);
+    assert_eq!(
+        (place.run("ls").await, place.run("rm x").await),
+        (Ask, Deny)
+    );
+    place.trust(false).await;
+    assert_eq!(place.run("rm x").await, Ask);
+}
+
+#[tokio::test]
+async fn a_malformed_file_that_is_trusted_is_told_and_everything_asks() {
     let place = Place::new();
     place.put("home", r#"{"execute": {"ls": "allow"}}"#);
     place.put("work", "{");
+    place.trust(true).await;
     assert_eq!(place.run("ls").await, Ask);
     let problems = place.workspace().problems().await;
     assert!(
-        problems.len() == 1 && problems[0].contains("work/.agents/permissions.json"),
+        problems.len() == 1
+            && problems[0].contains("work/.agents/permissions.json")
+            && problems[0].contains("line 1"),
         "{problems:?}"
     );
     let permissions = place.workspace().permissions().await;
@@ -140,7 +177,10 @@ async fn a_malformed_file_is_told_and_everything_asks() {
         problems
     );
     fs::remove_file(place.cwd().join(".agents/permissions.json")).unwrap();
-    fs::create_dir(place.cwd().join(".agents/permissions.json")).unwrap();
+    let folder = place.cwd().join(".agents/permissions.json");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("x"), "").unwrap();
+    place.trust(true).await;
     assert_eq!(place.run("ls").await, Ask);
 }
 

@@ -2,6 +2,7 @@
 //! Must never run or believe what it looks at.
 
 use super::decision::{Book, Decision};
+use super::permissions;
 use super::scan::{Digests, Scan};
 use protocol::approval::{Trust, TrustFile, TrustState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,8 @@ struct Shared {
 pub(super) struct Standing {
     pub(super) trust: Trust,
     pub(super) scan: Scan,
+    /// Whether the last decision was a yes, be it for files as they were.
+    pub(super) agreed: bool,
     /// Why nothing can be trusted now.
     pub(super) problem: Option<String>,
 }
@@ -49,7 +52,7 @@ impl Trusts {
         let cwd = cwd.to_owned();
         let given = cwd.clone();
         let checked = self
-            .blocking(move |trusts| trusts.standing(&cwd).trust)
+            .blocking(move |trusts| shown(trusts.standing(&cwd).trust))
             .await;
         checked.unwrap_or_else(|_| undecided(&given))
     }
@@ -86,6 +89,7 @@ impl Trusts {
             Err(why) => (None, Some(why)),
         };
         let trust = judged(&cwd, &scan, decision.as_ref());
+        let agreed = decision.is_some_and(|decision| decision.allow);
         self.remember(&cwd, trust.state);
         let too_much = scan.incomplete.as_ref();
         let too_much = too_much
@@ -93,6 +97,7 @@ impl Trusts {
         Standing {
             trust,
             problem: problem.or(too_much),
+            agreed,
             scan,
         }
     }
@@ -116,7 +121,7 @@ impl Trusts {
         })?;
         let trust = judged(&cwd, &scan, Some(&decision));
         self.remember(&cwd, trust.state);
-        Ok(trust)
+        Ok(shown(trust))
     }
 
     fn all(&self) -> Result<Vec<Trust>, String> {
@@ -130,7 +135,8 @@ impl Trusts {
                 .iter()
                 .cloned(),
         );
-        Ok(paths.iter().map(|path| self.standing(path).trust).collect())
+        let all = paths.iter().map(|path| shown(self.standing(path).trust));
+        Ok(all.collect())
     }
 
     /// One file was rewritten by us on a person's word, after `before` was looked at. That changes what was decided for
@@ -182,6 +188,7 @@ fn judged(cwd: &Path, scan: &Scan, decision: Option<&Decision>) -> Trust {
     let files = scan.files.iter().map(|(name, digest)| TrustFile {
         path: name.clone(),
         changed: changed(name, digest),
+        problem: None,
     });
     let state = match decision {
         _ if scan.files.is_empty() && scan.incomplete.is_none() => TrustState::Nothing,
@@ -197,6 +204,18 @@ fn judged(cwd: &Path, scan: &Scan, decision: Option<&Decision>) -> Trust {
         files: files.collect(),
         decided_at: decision.map(|decision| decision.decided_at),
     }
+}
+
+/// As people see it: with what is wrong in a file that they may be asked to trust.
+fn shown(mut trust: Trust) -> Trust {
+    let rules = trust
+        .files
+        .iter_mut()
+        .find(|file| file.path == permissions::NAME);
+    if let Some(file) = rules {
+        file.problem = permissions::problem(Path::new(&trust.cwd));
+    }
+    trust
 }
 
 fn undecided(cwd: &Path) -> Trust {

@@ -3,8 +3,11 @@
 
 use super::pattern::{Narrowness, Pattern};
 use protocol::tool::Policy;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The key that stands for every tool.
 const EVERY: &str = "*";
@@ -55,15 +58,12 @@ impl Standing<'_> {
 impl Rules {
     /// `{"TOOL": "allow" | "ask" | "deny" | {"PATTERN": "allow" | "ask" | "deny", ...}, ...}`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(text).map_err(|why| format!("not JSON: {why}"))?;
-        let Value::Object(members) = value else {
-            return Err("not an object of tools".to_owned());
-        };
-        let mut tools = BTreeMap::new();
-        for (tool, value) in &members {
-            tools.insert(tool.clone(), rules(tool, value)?);
+        // By a visitor, so that what is wrong is told with its line.
+        match serde_json::from_str::<Self>(text) {
+            Ok(rules) => Ok(rules),
+            Err(why) if why.is_data() => Err(why.to_string()),
+            Err(why) => Err(format!("not JSON: {why}")),
         }
-        Ok(Self { tools })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -125,30 +125,107 @@ pub(super) fn decisive<'a>(
     matching.copied().max_by(|a, b| a.weight().cmp(&b.weight()))
 }
 
-fn rules(tool: &str, value: &Value) -> Result<Vec<Rule>, String> {
-    match value {
-        Value::String(_) => Ok(vec![Rule {
-            pattern: Pattern::new("*"),
-            policy: policy(value, &format!("{tool:?}"))?,
-            reach: Reach::Tool,
-        }]),
-        Value::Object(patterns) => {
-            let rule = |(pattern, value): (&String, &Value)| {
-                Ok(Rule {
-                    pattern: Pattern::new(pattern),
-                    policy: policy(value, &format!("{tool:?}, {pattern:?}"))?,
-                    reach: Reach::Pattern,
-                })
-            };
-            patterns.iter().map(rule).collect()
-        }
-        other => Err(format!(
-            "{tool:?} should be allow, ask, deny or an object of patterns, not {other}"
-        )),
+impl<'de> Deserialize<'de> for Rules {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Tools)
     }
 }
 
-fn policy(value: &Value, place: &str) -> Result<Policy, String> {
-    serde_json::from_value(value.clone())
-        .map_err(|_| format!("{place} should be allow, ask or deny, not {value}"))
+/// The whole file.
+struct Tools;
+
+impl<'de> Visitor<'de> for Tools {
+    type Value = Rules;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of tools")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Rules, A::Error> {
+        let mut tools = BTreeMap::new();
+        while let Some(tool) = map.next_key::<String>()? {
+            let rules = map.next_value_seed(OfTool(&tool))?;
+            tools.insert(tool, rules);
+        }
+        Ok(Rules { tools })
+    }
+}
+
+/// One tool's policy or patterns.
+struct OfTool<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for OfTool<'_> {
+    type Value = Vec<Rule>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Rule>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for OfTool<'_> {
+    type Value = Vec<Rule>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "allow, ask, deny or an object of patterns for {:?}",
+            self.0
+        )
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<Rule>, E> {
+        Ok(vec![Rule {
+            pattern: Pattern::new("*"),
+            policy: policy(text, &format!("{:?}", self.0))?,
+            reach: Reach::Tool,
+        }])
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<Rule>, A::Error> {
+        // Of a pattern that stands there twice the later counts, as of any member of an object.
+        let mut rules: Vec<Rule> = Vec::new();
+        while let Some(pattern) = map.next_key::<String>()? {
+            let place = format!("{:?}, {pattern:?}", self.0);
+            let rule = Rule {
+                policy: map.next_value_seed(OfPattern(&place))?,
+                pattern: Pattern::new(&pattern),
+                reach: Reach::Pattern,
+            };
+            rules.retain(|earlier| earlier.pattern.text() != pattern);
+            rules.push(rule);
+        }
+        Ok(rules)
+    }
+}
+
+/// What a pattern is given; the words name the place.
+struct OfPattern<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for OfPattern<'_> {
+    type Value = Policy;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Policy, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Visitor<'_> for OfPattern<'_> {
+    type Value = Policy;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "allow, ask or deny for {}", self.0)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Policy, E> {
+        policy(text, self.0)
+    }
+}
+
+fn policy<E: Error>(text: &str, place: &str) -> Result<Policy, E> {
+    let word: StrDeserializer<'_, E> = text.into_deserializer();
+    Policy::deserialize(word).map_err(|_| {
+        E::custom(format!(
+            "{place} should be allow, ask or deny, not {text:?}"
+        ))
+    })
 }

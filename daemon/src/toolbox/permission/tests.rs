@@ -517,16 +517,24 @@ fn a_file_that_cannot_be_read_closes_everything_but_a_no() {
 fn files_that_are_not_rules_are_refused_with_the_place() {
     let table = [
         ("", "not JSON"),
-        ("[]", "not an object"),
+        ("[]", "expected an object of tools"),
         (
             r#"{"execute": "alow"}"#,
-            r#""execute" should be allow, ask or deny, not "alow""#,
+            r#""execute" should be allow, ask or deny, not "alow" at line 1"#,
+        ),
+        (
+            "{\"read\": \"ask\",\n \"execute\": {\n  \"rm *\": \"never\"}}",
+            r#""execute", "rm *" should be allow, ask or deny, not "never" at line 3"#,
         ),
         (
             r#"{"execute": {"rm *": true}}"#,
-            r#""execute", "rm *" should be"#,
+            r#"expected allow, ask or deny for "execute", "rm *" at line 1"#,
         ),
-        (r#"{"execute": 1}"#, r#""execute" should be"#),
+        (
+            "{\n\"execute\": 1}",
+            r#"expected allow, ask, deny or an object of patterns for "execute" at line 2"#,
+        ),
+        ("{\n\n\"execute\": }", "not JSON: expected value at line 3"),
     ];
     for (text, expected) in table {
         let said = Rules::parse(text).expect_err(text);

@@ -143,14 +143,18 @@ pub struct SearchHit {
     pub snippet: String,
 }
 
-/// What an attached client may do.
+/// What an attached client may do. It is a matter of one connection and one session: a connection that is attached to a
+/// session as an observer, and not as a controller besides, is refused (-32005) what changes that session. Other
+/// sessions, and connections that are not attached, are not touched by it: a role keeps a view from acting by mistake, and
+/// is no wall between people, who are all the socket's owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Everything.
     #[default]
     Controller,
-    /// See, but not cancel, approve, steer or start turns.
+    /// See, and neither start, steer, cancel nor approve, run commands or tools, nor rename, archive, delete, clear,
+    /// replace, speak or change the queue. Looking and forking, which leaves the session as it is, stay allowed.
     Observer,
 }
 
@@ -228,12 +232,12 @@ pub trait SessionRpc {
     async fn get(&self, session: SessionId) -> Result<Session, ErrorObjectOwned>;
 
     /// Gives it another title.
-    #[method(name = "rename", param_kind = map)]
+    #[method(name = "rename", param_kind = map, with_extensions)]
     async fn rename(&self, session: SessionId, title: String)
     -> Result<Recorded, ErrorObjectOwned>;
 
     /// Puts it away, or with `archived: false` takes it back.
-    #[method(name = "archive", param_kind = map)]
+    #[method(name = "archive", param_kind = map, with_extensions)]
     async fn archive(
         &self,
         session: SessionId,
@@ -241,7 +245,7 @@ pub trait SessionRpc {
     ) -> Result<Empty, ErrorObjectOwned>;
 
     /// Deletes it with all its events. Deleting an unknown one succeeds.
-    #[method(name = "delete", param_kind = map)]
+    #[method(name = "delete", param_kind = map, with_extensions)]
     async fn delete(&self, session: SessionId) -> Result<Empty, ErrorObjectOwned>;
 
     /// A new session with the events up to and including `at` (default: all).
@@ -275,11 +279,11 @@ pub trait SessionRpc {
     ) -> Result<Export, ErrorObjectOwned>;
 
     /// The model forgets what came before; the log keeps it.
-    #[method(name = "clear", param_kind = map)]
+    #[method(name = "clear", param_kind = map, with_extensions)]
     async fn clear(&self, session: SessionId) -> Result<Recorded, ErrorObjectOwned>;
 
     /// The model sees these messages instead of what came before; the log keeps it.
-    #[method(name = "replace", param_kind = map)]
+    #[method(name = "replace", param_kind = map, with_extensions)]
     async fn replace(
         &self,
         session: SessionId,
@@ -287,7 +291,7 @@ pub trait SessionRpc {
     ) -> Result<Recorded, ErrorObjectOwned>;
 
     /// Text for everybody attached.
-    #[method(name = "say", param_kind = map)]
+    #[method(name = "say", param_kind = map, with_extensions)]
     async fn say(&self, session: SessionId, text: String) -> Result<Recorded, ErrorObjectOwned>;
 
     /// Every event after `after` (default: only new ones), then each as it happens. A cursor beyond the newest event
@@ -321,7 +325,7 @@ pub trait QueueRpc {
     async fn queue_list(&self, session: SessionId) -> Result<Vec<Queued>, ErrorObjectOwned>;
 
     /// Takes one out.
-    #[method(name = "remove", param_kind = map)]
+    #[method(name = "remove", param_kind = map, with_extensions)]
     async fn queue_remove(
         &self,
         session: SessionId,

@@ -209,6 +209,22 @@ fn an_observer_sees_and_may_not_act() {
             "approval/answer",
             json!({"approval": approval, "answer": "allow"}),
         ),
+        ("session/rename", json!({"session": session, "title": "no"})),
+        ("session/archive", json!({"session": session})),
+        ("session/delete", json!({"session": session})),
+        ("session/clear", json!({"session": session})),
+        (
+            "session/replace",
+            json!({"session": session, "messages": []}),
+        ),
+        ("session/say", json!({"session": session, "text": "no"})),
+        ("queue/remove", json!({"session": session, "queued": "q1"})),
+        ("command/run", json!({"session": session, "line": "/clear"})),
+        ("tool/run", json!({"session": session, "name": "list"})),
+        (
+            "provider/switch",
+            json!({"session": session, "name": "stub"}),
+        ),
     ];
     for (method, params) in refused {
         let fault = observer.fault(method, params);
@@ -220,6 +236,14 @@ fn an_observer_sees_and_may_not_act() {
     }
     person.answer(&approval, "allow").unwrap();
     assert_eq!(observer.until_ended().last()["status"], "completed");
+    observer.call("session/get", json!({"session": session}));
+    let own = observer.call("session/fork", json!({"session": session}))["id"].clone();
+    observer.call("session/rename", json!({"session": own, "title": "mine"}));
+    observer.attach(&session, None);
+    observer.call(
+        "session/rename",
+        json!({"session": session, "title": "ours"}),
+    );
 }
 
 #[test]

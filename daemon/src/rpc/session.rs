@@ -1,5 +1,6 @@
 //! `session/*` and `queue/*`. Must never know how a session is kept.
 
+use super::attachments::Concerns;
 use super::error::fail;
 use super::later::{no_agent, no_toolbox};
 use super::{Rpc, attach, detach};
@@ -85,23 +86,44 @@ impl SessionRpcServer for Rpc {
 
     async fn rename(
         &self,
+        extensions: &Extensions,
         session: SessionId,
         title: String,
     ) -> Result<Recorded, ErrorObjectOwned> {
+        self.check_controls(
+            extensions,
+            Concerns::Session(&session),
+            "rename the session",
+        )?;
         recorded(self.sessions().rename(&session, title).await)
     }
 
     async fn archive(
         &self,
+        extensions: &Extensions,
         session: SessionId,
         archived: Option<bool>,
     ) -> Result<Empty, ErrorObjectOwned> {
+        self.check_controls(
+            extensions,
+            Concerns::Session(&session),
+            "archive the session",
+        )?;
         let archived = archived.unwrap_or(true);
         let done = self.sessions().archive(&session, archived).await;
         done.map(|()| Empty {}).map_err(fail)
     }
 
-    async fn delete(&self, session: SessionId) -> Result<Empty, ErrorObjectOwned> {
+    async fn delete(
+        &self,
+        extensions: &Extensions,
+        session: SessionId,
+    ) -> Result<Empty, ErrorObjectOwned> {
+        self.check_controls(
+            extensions,
+            Concerns::Session(&session),
+            "delete the session",
+        )?;
         let done = self.sessions().delete(&session).await;
         done.map(|()| Empty {}).map_err(fail)
     }
@@ -139,19 +161,33 @@ impl SessionRpcServer for Rpc {
         self.sessions().export(&session, format).await.map_err(fail)
     }
 
-    async fn clear(&self, session: SessionId) -> Result<Recorded, ErrorObjectOwned> {
+    async fn clear(
+        &self,
+        extensions: &Extensions,
+        session: SessionId,
+    ) -> Result<Recorded, ErrorObjectOwned> {
+        self.check_controls(extensions, Concerns::Session(&session), "clear the session")?;
         recorded(self.sessions().clear(&session).await)
     }
 
     async fn replace(
         &self,
+        extensions: &Extensions,
         session: SessionId,
         messages: Vec<Value>,
     ) -> Result<Recorded, ErrorObjectOwned> {
+        let about = Concerns::Session(&session);
+        self.check_controls(extensions, about, "replace the conversation")?;
         recorded(self.sessions().replace(&session, messages).await)
     }
 
-    async fn say(&self, session: SessionId, text: String) -> Result<Recorded, ErrorObjectOwned> {
+    async fn say(
+        &self,
+        extensions: &Extensions,
+        session: SessionId,
+        text: String,
+    ) -> Result<Recorded, ErrorObjectOwned> {
+        self.check_controls(extensions, Concerns::Session(&session), "say something")?;
         recorded(self.sessions().say(&session, text).await)
     }
 
@@ -177,9 +213,11 @@ impl QueueRpcServer for Rpc {
 
     async fn queue_remove(
         &self,
+        extensions: &Extensions,
         session: SessionId,
         queued: QueuedId,
     ) -> Result<Recorded, ErrorObjectOwned> {
+        self.check_controls(extensions, Concerns::Session(&session), "change the queue")?;
         recorded(self.sessions().unqueue(&session, &queued).await)
     }
 }

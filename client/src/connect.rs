@@ -92,9 +92,24 @@ enum Unshaken {
 
 /// The failure of a command that wants a daemon and starts none.
 fn not_running(place: &Place) -> Failure {
+    if let Some(pid) = place.holder() {
+        return unfound(place, pid);
+    }
     Failure::new(format!("no daemon answers at {}", place.socket.display()))
         .hint("`dwell daemon start` starts one")
         .exit(Exit::Unreachable)
+}
+
+/// A daemon that lives and has no socket: it makes a new one as soon as it notices, so it hangs, or may not.
+fn unfound(place: &Place, pid: u32) -> Failure {
+    Failure::new(format!(
+        "dwelld runs (pid {pid}) but does not listen at {}",
+        place.socket.display()
+    ))
+    .hint(format!(
+        "`dwell daemon logs` may say why; `dwell daemon stop`, or `kill {pid}`, ends it, and its sessions are kept"
+    ))
+    .exit(Exit::Unreachable)
 }
 
 /// A stream to the first socket where somebody listens, or none where nobody does.

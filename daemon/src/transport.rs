@@ -114,6 +114,7 @@ pub async fn serve(listener: &Listener, service: Service, stop: CancellationToke
     let until = server.stop.clone();
     tokio::select! {
         () = server.accept(listener) => {}
+        () = listener.keep() => {}
         () = until.cancelled() => {}
     }
     listener.close();

@@ -176,6 +176,24 @@ impl Decoder {
         }
     }
 
+    /// Whether a frame over the limit has been announced and its first bytes, where its id stands, have not come yet.
+    pub fn awaits_head(&self) -> bool {
+        let fits = |length| usize::try_from(length).is_ok_and(|length: usize| length <= self.limit);
+        matches!(self.state, State::Body(length) if !fits(length))
+    }
+
+    /// Refuses such a frame by what there is of it, for a peer that sends no more.
+    pub fn refuse(&mut self) -> Option<FrameError> {
+        let State::Body(length) = self.state else {
+            return None;
+        };
+        if !self.awaits_head() {
+            return None;
+        }
+        self.state = State::SkipBody(length);
+        Some(self.too_long())
+    }
+
     /// Bytes of memory held now.
     pub fn held(&self) -> usize {
         self.buffer.capacity()
@@ -311,7 +329,7 @@ impl Decoder {
     fn too_long(&self) -> FrameError {
         FrameError::TooLong {
             limit: self.limit,
-            head: self.unread()[..self.head()].to_vec(),
+            head: self.unread()[..self.head().min(self.unread().len())].to_vec(),
         }
     }
 

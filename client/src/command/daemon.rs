@@ -77,7 +77,10 @@ async fn stop(place: Place, grace: Option<u64>) -> Result<(), Failure> {
     let link = match Link::open(place.clone(), Start::Never, Speak::Any).await {
         Ok(link) => link,
         Err(failure) if failure.exit == Exit::Unreachable && failure.hint.is_some() => {
-            return out::line("no daemon runs");
+            return match place.holder() {
+                Some(pid) => terminate(pid, grace).await,
+                None => out::line("no daemon runs"),
+            };
         }
         Err(failure) => return Err(failure),
     };
@@ -89,6 +92,25 @@ async fn stop(place: Place, grace: Option<u64>) -> Result<(), Failure> {
     let patience = GONE + Duration::from_secs(grace.unwrap_or(60));
     wait_until_gone(pid, patience).await?;
     out::line("stopped")
+}
+
+/// Ends a daemon that cannot be reached, in order: it is told by the signal that means the same.
+async fn terminate(pid: u32, grace: Option<u64>) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(format!(
+            "cannot end the daemon (pid {pid}), which cannot be reached: {error}"
+        ))
+    };
+    let known = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .ok_or_else(|| failed(&"no such process"))?;
+    rustix::process::kill_process(known, rustix::process::Signal::TERM)
+        .map_err(|error| failed(&error))?;
+    wait_until_gone(Some(pid), GONE + Duration::from_secs(grace.unwrap_or(60))).await?;
+    out::line(&format!(
+        "stopped (pid {pid}), though it could not be reached"
+    ))
 }
 
 /// Waits for the process, and not for the socket: its store must be free for the next one.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,6 +25,8 @@ const READ: usize = 16 << 10;
 const WRITE: usize = 64 << 10;
 /// How often a client that closed its half is looked at: it may have died while calls are in flight.
 const HALF_CLOSED_CHECK: Duration = Duration::from_secs(1);
+/// How long a client that announced a frame over the limit may take to send the beginning, where its id stands.
+const ANNOUNCED: Duration = Duration::from_millis(500);
 /// How long a client that was told why it is cut off may take to read that.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -130,9 +132,20 @@ async fn read(
     context: &Context,
     chosen: &Chosen,
 ) -> End {
+    let mut announced = None;
     loop {
-        if let Err(error) = stream.readable().await {
-            return End::Failed(error);
+        match readable(stream, decoder, &mut announced).await {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                chosen.set(decoder.style());
+                if let Some(error) = decoder.refuse()
+                    && let Some(end) = refuse(error, context).await
+                {
+                    return end;
+                }
+                continue;
+            }
+            Err(error) => return End::Failed(error),
         }
         let open = match fill(stream, decoder) {
             Ok(0) => false,
@@ -166,6 +179,21 @@ async fn read(
             return End::Closed;
         }
     }
+}
+
+/// Waits for bytes; but where a frame over the limit is announced, only for a moment, for its id. Then the error is
+/// `TimedOut`.
+async fn readable(
+    stream: &UnixStream,
+    decoder: &Decoder,
+    announced: &mut Option<Instant>,
+) -> io::Result<()> {
+    if !decoder.awaits_head() {
+        *announced = None;
+        return stream.readable().await;
+    }
+    let until = *announced.get_or_insert_with(|| Instant::now() + ANNOUNCED);
+    timeout_at(until, stream.readable()).await?
 }
 
 /// Reads what is there, once. A function of its own so that the buffer is on the stack and not in the task.
@@ -312,5 +340,5 @@ pub async fn linger(stream: &UnixStream) {
             }
         }
     };
-    let _ = tokio::time::timeout_at(until, drained).await;
+    let _ = timeout_at(until, drained).await;
 }

@@ -1,6 +1,9 @@
 //! The listening socket: one daemon per lock, a path that nobody else could have prepared, a record of where it is.
 //! Must never unlink what it did not prove to be a dead socket, and never show a socket that others may open.
 
+mod lost;
+mod watch;
+
 use listenfd::ListenFd;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -11,12 +14,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Notify;
 
 /// `sun_path` has 108 bytes, the last of which is 0.
 const PATH_LIMIT: usize = 107;
+/// Clients that may wait to be accepted; the system makes it less where it allows less.
+const BACKLOG: i32 = 4096;
 /// How long a daemon waits for another that holds the lock without listening: it starts, or stops, right now.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
@@ -53,6 +59,16 @@ impl Place {
             record: None,
         }
     }
+
+    /// Somebody else holds the lock.
+    fn locked(&self) -> ListenError {
+        let record = self.record.as_deref().and_then(read_record);
+        ListenError::Locked {
+            pid: record.map(|record| record.pid),
+            lock: self.lock.clone(),
+            socket: self.socket.clone(),
+        }
+    }
 }
 
 /// What the state directory says of the daemon that listens.
@@ -74,11 +90,16 @@ pub enum ListenError {
     #[error("dwelld is already running: {}, socket {}", show_pid(*.pid), .socket.display())]
     Running { pid: Option<u32>, socket: PathBuf },
     #[error(
-        "another dwelld holds {} but does not listen on {}: wait for it to end, or end it",
+        "another dwelld ({}) holds {} but does not listen on {}: wait for it to end, or end it",
+        show_pid(*.pid),
         .lock.display(),
         .socket.display()
     )]
-    Locked { lock: PathBuf, socket: PathBuf },
+    Locked {
+        pid: Option<u32>,
+        lock: PathBuf,
+        socket: PathBuf,
+    },
     #[error(
         "the socket path {} has {length} bytes, and the system allows {PATH_LIMIT}: name a shorter one with --socket",
         .path.display()
@@ -122,12 +143,19 @@ fn failed<'a>(attempt: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -
 
 /// The listening socket with its lock. Dropped, it takes its traces away and frees the lock last.
 pub struct Listener {
-    /// None once closed.
-    socket: Mutex<Option<UnixListener>>,
     place: Place,
+    live: Mutex<Live>,
+    /// The socket is another one than before: whoever waits for clients at the old one waits at the new one.
+    renewed: Notify,
+}
+
+/// What may be exchanged while it listens. The lock of the mutex is held for a moment, or while a socket is made anew.
+struct Live {
+    /// None once closed.
+    socket: Option<UnixListener>,
     /// The socket file's inode, when we made it: only that one is ours to unlink.
     made: Option<(u64, u64)>,
-    _lock: File,
+    lock: File,
 }
 
 /// Locks, then binds (or takes the socket that systemd hands over). Blocks while another daemon starts or stops, so
@@ -154,30 +182,45 @@ impl Listener {
 
     /// The next client.
     pub async fn accept(&self) -> io::Result<UnixStream> {
-        std::future::poll_fn(|context| {
-            let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-            match &*socket {
+        loop {
+            let accepted = std::future::poll_fn(|context| match &self.live().socket {
                 Some(socket) => socket.poll_accept(context),
                 None => std::task::Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            });
+            tokio::select! {
+                accepted = accepted => return accepted.map(|(stream, _)| stream),
+                () = self.renewed.notified() => {}
             }
-        })
-        .await
-        .map(|(stream, _)| stream)
+        }
     }
 
     /// Stops listening: the socket and its record vanish, the lock stays with this process until the drop.
     pub fn close(&self) {
-        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        if socket.is_none() {
+        let mut live = self.live();
+        if live.socket.is_none() {
             return;
         }
         if let Some(record) = &self.place.record {
             let _ = fs::remove_file(record);
         }
-        if self.made.is_some() && identity(&self.place.socket) == self.made {
+        if live.made.is_some() && identity(&self.place.socket) == live.made {
             let _ = fs::remove_file(&self.place.socket);
         }
-        *socket = None;
+        live.socket = None;
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes down where it listens, for clients that would look elsewhere.
+    fn announce(&self) -> Result<(), ListenError> {
+        match &self.place.record {
+            Some(record) => {
+                write_record(record, &self.place.socket).map_err(failed("write", record))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -187,20 +230,32 @@ impl Drop for Listener {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is the place that the rule names"
-)]
 fn bind(place: Place, lock: File) -> Result<Listener, ListenError> {
     remove_dead(&place.socket)?;
-    let path = &place.socket;
-    // From its first moment the file has these bits: there is no gap between bind and chmod.
-    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-    let bound = StdListener::bind(path);
-    rustix::process::umask(before);
-    let socket = bound.map_err(failed("listen on", path))?;
-    let made = identity(path);
+    let (socket, made) = bind_at(&place.socket)?;
     finish(socket, place, lock, made)
+}
+
+/// The socket, and its file's inode.
+type Bound = (UnixListener, Option<(u64, u64)>);
+
+/// From its first moment the file is for us alone: the mode is the unbound socket's own, so there is no gap between bind
+/// and chmod, and the process's umask, which other threads rely on, stays as it is.
+fn bind_at(path: &Path) -> Result<Bound, ListenError> {
+    let bind = || -> rustix::io::Result<OwnedFd> {
+        let address = SocketAddrUnix::new(path)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::fs::fchmod(&socket, Mode::from_raw_mode(0o600))?;
+        rustix::net::bind(&socket, &address)?;
+        rustix::net::listen(&socket, BACKLOG)?;
+        Ok(socket)
+    };
+    let bound = bind().map_err(|error| failed("listen on", path)(error.into()))?;
+    let made = identity(path);
+    let socket = UnixListener::from_std(StdListener::from(bound));
+    Ok((socket.map_err(failed("listen on", path))?, made))
 }
 
 /// Takes a socket that systemd bound; its path is systemd's to make and to remove.
@@ -210,29 +265,30 @@ fn adopt(socket: StdListener, mut place: Place, lock: File) -> Result<Listener, 
     {
         place.socket = path.to_owned();
     }
-    finish(socket, place, lock, None)
-}
-
-fn finish(
-    socket: StdListener,
-    place: Place,
-    lock: File,
-    made: Option<(u64, u64)>,
-) -> Result<Listener, ListenError> {
     let path = &place.socket;
     socket
         .set_nonblocking(true)
         .map_err(failed("listen on", path))?;
     let socket = UnixListener::from_std(socket).map_err(failed("listen on", path))?;
+    finish(socket, place, lock, None)
+}
+
+fn finish(
+    socket: UnixListener,
+    place: Place,
+    lock: File,
+    made: Option<(u64, u64)>,
+) -> Result<Listener, ListenError> {
     let listener = Listener {
-        socket: Mutex::new(Some(socket)),
         place,
-        made,
-        _lock: lock,
+        live: Mutex::new(Live {
+            socket: Some(socket),
+            made,
+            lock,
+        }),
+        renewed: Notify::new(),
     };
-    if let Some(record) = &listener.place.record {
-        write_record(record, &listener.place.socket).map_err(failed("write", record))?;
-    }
+    listener.announce()?;
     Ok(listener)
 }
 
@@ -296,10 +352,7 @@ fn take_lock(place: &Place) -> Result<File, ListenError> {
             }
         }
         if Instant::now() > until {
-            return Err(ListenError::Locked {
-                lock: place.lock.clone(),
-                socket: place.socket.clone(),
-            });
+            return Err(place.locked());
         }
         std::thread::sleep(LOCK_PAUSE);
     }

@@ -143,6 +143,19 @@ impl Client {
         self.line().await.expect("the connection ended")
     }
 
+    /// The next message of a connection with headers.
+    async fn framed(&mut self) -> Value {
+        let read = async {
+            let mut header = String::new();
+            self.reader.read_line(&mut header).await.unwrap();
+            let length = header.strip_prefix("Content-Length: ").unwrap().trim_end();
+            let mut rest = vec![0; 2 + length.parse::<usize>().unwrap()];
+            self.reader.read_exact(&mut rest).await.unwrap();
+            serde_json::from_slice(&rest).unwrap()
+        };
+        timeout(PATIENCE, read).await.unwrap()
+    }
+
     async fn code(&mut self) -> i64 {
         self.next().await["error"]["code"].as_i64().unwrap()
     }
@@ -326,6 +339,36 @@ async fn a_frame_over_the_limit_is_refused_and_the_next_one_read() {
 }
 
 #[tokio::test]
+async fn a_frame_that_is_announced_over_the_limit_is_refused_before_it_comes() {
+    let server = Running::start(Limits {
+        frame: 10_000,
+        ..Limits::default()
+    });
+    let mut client = server.connect().await;
+    client.send("Content-Length: 20000\r\n\r\n").await;
+    let answer = client.framed().await;
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(null), &json!(-32600))
+    );
+    assert_eq!(client.line().await, None);
+    // With its id there, the connection goes on behind it.
+    let mut client = server.connect().await;
+    let head = "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"echo\",";
+    client
+        .send(&format!("Content-Length: 20000\r\n\r\n{head}"))
+        .await;
+    assert_eq!(client.framed().await["id"], 5);
+    let rest = " ".repeat(20_000 - head.len());
+    let next = "{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"echo\"}";
+    let length = next.len();
+    client
+        .send(&format!("{rest}Content-Length: {length}\r\n\r\n{next}"))
+        .await;
+    assert_eq!(client.framed().await["id"], 6);
+}
+
+#[tokio::test]
 async fn garbage_of_16_mib_gets_an_error_and_is_cut() {
     let server = Running::start(Limits::default());
     for first in ["\u{1}", "{", "x"] {
@@ -419,13 +462,7 @@ async fn a_client_with_headers_is_answered_with_headers() {
                 "content-type: x\r\nCONTENT-LENGTH: {length}\r\n\r\n{call}"
             ))
             .await;
-        let mut header = String::new();
-        client.reader.read_line(&mut header).await.unwrap();
-        let length = header.strip_prefix("Content-Length: ").unwrap().trim_end();
-        let mut rest = vec![0; 2 + length.parse::<usize>().unwrap()];
-        client.reader.read_exact(&mut rest).await.unwrap();
-        let answer: Value = serde_json::from_slice(&rest).unwrap();
-        assert_eq!(answer["result"], json!({"a": 1}));
+        assert_eq!(client.framed().await["result"], json!({"a": 1}));
     }
 }
 
@@ -530,6 +567,40 @@ async fn a_dead_socket_is_replaced() {
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     let _listener = listen(Place::named(socket.clone())).unwrap();
     assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok());
+}
+
+#[tokio::test]
+async fn a_socket_that_is_taken_away_is_made_anew() {
+    let server = Running::start(Limits::default());
+    let mut old = server.connect().await;
+    let lock = server.socket.with_extension("sock.lock");
+    let takings: [&dyn Fn(); 4] = [
+        &|| std::fs::remove_file(&server.socket).unwrap(),
+        &|| std::fs::rename(&server.socket, server.directory.path().join("x")).unwrap(),
+        &|| std::fs::remove_dir_all(server.directory.path()).unwrap(),
+        &|| std::fs::remove_file(&lock).unwrap(),
+    ];
+    for (number, take) in takings.into_iter().enumerate() {
+        take();
+        let back = async {
+            while !(server.socket.exists() && lock.exists()) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(PATIENCE, back).await.unwrap();
+        let mode = std::fs::metadata(&server.socket).unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600, "taking {number}");
+        let mut client = server.connect().await;
+        client.call(json!(1), "echo", json!(null)).await;
+        assert_eq!(client.next().await["id"], 1, "taking {number}");
+        let again = tokio::task::spawn_blocking({
+            let place = Place::named(server.socket.clone());
+            move || listen(place).err().map(|error| error.exit_code())
+        });
+        assert_eq!(again.await.unwrap(), Some(3), "the lock holds, {number}");
+    }
+    old.call(json!(2), "echo", json!(null)).await;
+    assert_eq!(old.next().await["id"], 2, "who was connected stays so");
 }
 
 #[tokio::test]

@@ -37,7 +37,10 @@ Exit codes:
   2    the command line makes no sense
   3    no daemon can be reached, or it speaks another protocol
   4    no such session, turn, tool or method
-  130  cancelled";
+  130  cancelled
+
+A terminal that shows nothing of what is typed, after dwell was killed in it with kill -9: type `stty sane` and Enter.
+What is killed like that cannot put its terminal back; the session goes on, and `dwell` shows it again.";
 
 /// Parses, runs, reports, and gives the exit code.
 pub(crate) fn main() -> i32 {

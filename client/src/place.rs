@@ -3,6 +3,7 @@
 
 use crate::error::{Exit, Failure};
 use serde::Deserialize;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The environment variable that names the socket.
@@ -32,6 +33,7 @@ impl Place {
     /// By the command line, the environment, and the platform's directories; as the daemon finds them.
     pub(crate) fn find(given: Option<PathBuf>) -> Result<Self, Failure> {
         let given = given.or_else(|| named(SOCKET));
+        let given = given.map(|socket| std::path::absolute(&socket).unwrap_or(socket));
         let directories = directories::ProjectDirs::from("", "", "dwell").ok_or_else(|| {
             Failure::new("no home directory: neither HOME nor the user database names one")
                 .hint("set HOME, or name the socket with --socket")
@@ -44,6 +46,11 @@ impl Place {
         });
         let runtime = named("DWELL_RUNTIME_DIR");
         let runtime = runtime.or_else(|| directories.runtime_dir().map(Path::to_path_buf));
+        check_absolute("HOME", directories.data_local_dir())?;
+        check_absolute("DWELL_STATE_DIR", &state)?;
+        if let Some(runtime) = &runtime {
+            check_absolute("DWELL_RUNTIME_DIR", runtime)?;
+        }
         let usual = runtime.as_ref().unwrap_or(&state).join("dwell.sock");
         Ok(Self {
             socket: given.clone().unwrap_or(usual),
@@ -56,6 +63,20 @@ impl Place {
     pub(crate) fn record(&self) -> Option<Record> {
         let text = std::fs::read(self.state.join("dwelld.json")).ok()?;
         serde_json::from_slice(&text).ok()
+    }
+
+    /// The process that holds the daemon's lock, as the kernel tells: it lives, whether or not it can be reached.
+    pub(crate) fn holder(&self) -> Option<u32> {
+        let lock = match &self.given {
+            Some(socket) => {
+                let mut lock = socket.clone().into_os_string();
+                lock.push(".lock");
+                lock.into()
+            }
+            None => self.state.join("dwelld.lock"),
+        };
+        let locks = std::fs::read_to_string("/proc/locks").ok()?;
+        holder_of(&std::fs::metadata(lock).ok()?, &locks)
     }
 
     /// The sockets to try, in order: the one that was named, or the usual one and the one that the record names.
@@ -86,11 +107,37 @@ impl Place {
     }
 }
 
+/// The daemon works elsewhere: what is relative would be another place for it, and it would be started again and again.
+fn check_absolute(name: &str, path: &Path) -> Result<(), Failure> {
+    if path.is_absolute() {
+        return Ok(());
+    }
+    Err(
+        Failure::new(format!("{} is not an absolute path", path.display()))
+            .hint(format!("set {name} to one"))
+            .exit(Exit::Unreachable),
+    )
+}
+
 /// A path that the environment names; an empty one names nothing.
 fn named(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable)
         .filter(|path| !path.is_empty())
         .map(PathBuf::from)
+}
+
+/// Who holds a file's lock by a table such as `1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF`. Devices are left out:
+/// those of some file systems differ between this table and `stat`.
+fn holder_of(file: &std::fs::Metadata, table: &str) -> Option<u32> {
+    let inode = file.ino().to_string();
+    let mut pids = table.lines().filter_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let kind = words.next()?;
+        let pid = words.nth(2)?.parse().ok()?;
+        let held = words.next()?.rsplit(':').next()?;
+        (kind == "FLOCK" && held == inode).then_some(pid)
+    });
+    pids.next()
 }
 
 /// The current directory as sessions name it.
@@ -134,6 +181,29 @@ mod tests {
             state: "/nowhere".into(),
         };
         assert_eq!(place.candidates(), [PathBuf::from("/x/a.sock")]);
+    }
+
+    #[test]
+    fn a_held_lock_names_its_process() {
+        let file = std::env::temp_dir().join(format!("dwell-lock-{}", std::process::id()));
+        std::fs::write(&file, "").unwrap();
+        let meta = std::fs::metadata(&file).unwrap();
+        let table = format!(
+            "1: POSIX  ADVISORY  WRITE 1 00:2e:{0} 0 EOF\n2: -> FLOCK ADVISORY WRITE 2 00:2e:{0} 0 EOF\n\
+             3: FLOCK  ADVISORY  WRITE 3 00:2e:9{0} 0 EOF\n4: FLOCK  ADVISORY  WRITE 4711 00:2e:{0} 0 EOF\n",
+            meta.ino()
+        );
+        assert_eq!(holder_of(&meta, &table), Some(4711));
+        assert_eq!(holder_of(&meta, "\nnonsense\n"), None);
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn what_is_relative_is_refused_with_its_name() {
+        let failure = check_absolute("HOME", Path::new("a/b")).unwrap_err();
+        assert!(failure.message.contains("a/b"), "{failure}");
+        assert_eq!(failure.hint.as_deref(), Some("set HOME to one"));
+        assert!(check_absolute("HOME", Path::new("/a")).is_ok());
     }
 
     #[test]

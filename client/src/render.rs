@@ -35,6 +35,13 @@ pub(crate) enum Prompts {
     Hidden,
 }
 
+/// Whether a question names the keys that answer it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keys {
+    Offered,
+    Hidden,
+}
+
 /// What kind of text stands at the end of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tail {
@@ -51,6 +58,7 @@ enum Tail {
 pub(crate) struct Renderer {
     paint: Paint,
     prompts: Prompts,
+    keys: Keys,
     tail: Tail,
     /// Whether the text at the tail ended with a line break of its own.
     at_line_start: bool,
@@ -65,11 +73,18 @@ impl Renderer {
         Self {
             paint,
             prompts,
+            keys: Keys::Hidden,
             tail: Tail::Line,
             at_line_start: true,
             replied: false,
             calls: Calls::default(),
         }
+    }
+
+    /// Where a person may answer questions by a key.
+    pub(crate) fn offering_keys(mut self) -> Self {
+        self.keys = Keys::Offered;
+        self
     }
 
     /// Shows the prompts of further turns, or not.
@@ -174,8 +189,11 @@ impl Renderer {
             ),
             EventKind::Done { call, result, ms } => Some(self.calls.end(paint, call, result, *ms)),
             EventKind::ApprovalAsked { .. } => {
-                let question = Question::of(event)?;
-                Some(format!("{}\n  {KEYS}", question.text(paint)))
+                let question = Question::of(event)?.text(paint);
+                match self.keys {
+                    Keys::Offered => Some(format!("{question}\n  {KEYS}")),
+                    Keys::Hidden => Some(question),
+                }
             }
             EventKind::ApprovalAnswered {
                 answer,

@@ -134,14 +134,36 @@ impl Dirs {
                 .unwrap_or_else(|| own.data_local_dir())
                 .to_path_buf()
         });
-        Ok(Self {
+        let dirs = Self {
             home: base.home_dir().to_path_buf(),
             config: named("DWELL_CONFIG_DIR").unwrap_or_else(|| own.config_dir().to_path_buf()),
             data: named("DWELL_DATA_DIR").unwrap_or_else(|| own.data_local_dir().to_path_buf()),
             runtime: named("DWELL_RUNTIME_DIR")
                 .or_else(|| own.runtime_dir().map(Path::to_path_buf)),
             state,
-        })
+        };
+        dirs.check_absolute()?;
+        Ok(dirs)
+    }
+
+    /// What is relative means another place for the daemon than for the clients that look for it.
+    fn check_absolute(&self) -> anyhow::Result<()> {
+        let named = [
+            ("HOME", Some(&self.home)),
+            ("DWELL_CONFIG_DIR", Some(&self.config)),
+            ("DWELL_DATA_DIR", Some(&self.data)),
+            ("DWELL_STATE_DIR", Some(&self.state)),
+            ("DWELL_RUNTIME_DIR", self.runtime.as_ref()),
+        ];
+        for (name, path) in named {
+            if let Some(path) = path.filter(|path| path.is_relative()) {
+                anyhow::bail!(
+                    "{} is not an absolute path: set {name} to one",
+                    path.display()
+                );
+            }
+        }
+        Ok(())
     }
 }
 
@@ -153,6 +175,29 @@ mod tests {
     fn a_name_that_is_not_known_is_an_error_with_its_line() {
         let error = toml::from_str::<Config>("[turn]\nmax_round = 3\n").expect_err("a slip");
         assert!(error.to_string().contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn a_relative_directory_is_refused_by_its_variables_name() {
+        for name in [
+            "DWELL_CONFIG_DIR",
+            "DWELL_DATA_DIR",
+            "DWELL_STATE_DIR",
+            "DWELL_RUNTIME_DIR",
+        ] {
+            let env = |asked: &str| (asked == name).then(|| "some/where".into());
+            let why = Dirs::find(env).expect_err(name).to_string();
+            assert!(why.contains(name) && why.contains("some/where"), "{why}");
+        }
+        let home = Dirs {
+            home: "a".into(),
+            config: "/c".into(),
+            data: "/d".into(),
+            state: "/s".into(),
+            runtime: None,
+        };
+        let why = home.check_absolute().expect_err("HOME").to_string();
+        assert!(why.contains("set HOME"), "{why}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::command::Commands;
 use crate::config::{Config, Dirs};
+use crate::own_dir;
 use crate::provider::registry::{ProviderConfig, Providers};
 use crate::rpc;
 use crate::session::Sessions;
@@ -91,10 +92,16 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     let signals = Signals::install().context("cannot take over signals")?;
     let shutdown = Shutdown::new(Duration::from_millis(config.shutdown.grace_ms));
 
+    own_dir::claim(&dirs.state)?;
+    own_dir::claim(&dirs.data)?;
     // The lock comes before the store: of two daemons started at once only one gets as far as opening it.
     let place = match socket {
+        // Its folder is somebody's choice, and may hold other things.
         Some(socket) => Place::named(socket),
-        None => Place::usual(&dirs.state, dirs.runtime.as_deref()),
+        None => {
+            dirs.runtime.as_deref().map_or(Ok(()), own_dir::claim)?;
+            Place::usual(&dirs.state, dirs.runtime.as_deref())
+        }
     };
     let listener = transport::listener::listen(place)?;
     let store_path = dirs.data.join("sessions.db");

@@ -119,6 +119,11 @@ fn without_a_terminal_nothing_is_allowed_that_was_not_allowed_beforehand() {
         ran.stderr
     );
     assert_eq!(daemon.read("ran"), "");
+    assert!(
+        ran.stderr.contains("neither --allow execute nor --yes") && !ran.stderr.contains("[y]"),
+        "what was denied and how to allow it, and no keys that nobody can press: {}",
+        ran.stderr
+    );
     ask(&daemon, &["-p", "script", "--allow", "write", turn]);
     assert_eq!(daemon.read("ran"), "");
     ask(&daemon, &["-p", "script", "--allow", "execute", turn]);

@@ -67,6 +67,113 @@ fn a_dead_daemons_socket_is_replaced() {
 }
 
 #[test]
+fn a_socket_that_is_removed_under_a_running_daemon_is_made_anew() {
+    let daemon = TestDaemon::start();
+    let mut old = daemon.client();
+    let session = old.session(&daemon.work());
+    old.attach(&session, None);
+    old.start(&session, "wait 200\nsay still here");
+    fs::remove_file(daemon.socket()).unwrap();
+    let mut new = until("the socket", SOON, || {
+        TestClient::try_connect(daemon.socket()).map_err(|error| error.to_string())
+    });
+    let status = new.call("daemon/status", json!({}));
+    assert_eq!(status["daemon"]["pid"], daemon.pid());
+    assert_eq!(old.until_ended().said(), "still here");
+    assert!(daemon.log().contains("taken away"), "{}", daemon.log());
+    let said = Dwell::new(&daemon).args(["daemon", "status"]).ok();
+    assert!(said.contains(&format!("pid {}", daemon.pid())), "{said}");
+}
+
+#[test]
+fn a_daemon_that_cannot_be_reached_is_named_and_can_be_stopped() {
+    let mut daemon = TestDaemon::start();
+    fs::remove_file(daemon.socket()).unwrap();
+    // What is not ours to remove is in the way, so the daemon cannot come back.
+    until("the way to be blocked", SOON, || {
+        let _ = fs::remove_file(daemon.socket());
+        fs::create_dir(daemon.socket()).map_err(|error| error.to_string())
+    });
+    until_true("the daemon to say so", SOON, || {
+        daemon.log().contains("cannot reach")
+    });
+    // A directory refuses connections as nobody listening does.
+    let pid = format!("pid {}", daemon.pid());
+    fs::remove_dir(daemon.socket()).unwrap();
+    let status = Dwell::new(&daemon).args(["daemon", "status"]).run();
+    assert_eq!(status.code, Some(3), "{}", status.stderr);
+    assert!(
+        status.stderr.contains(&pid) && status.stderr.contains("dwell daemon stop"),
+        "{}",
+        status.stderr
+    );
+    let stopping = Dwell::new(&daemon).args(["daemon", "stop"]);
+    // The daemon is this process's child, and stays a zombie until it is waited for.
+    let stopped = thread::spawn(move || stopping.run());
+    assert!(daemon.wait_exit().success());
+    let stopped = stopped.join().unwrap();
+    assert!(stopped.stdout.contains(&pid), "{}", stopped.stderr);
+}
+
+#[test]
+fn relative_directories_are_refused_before_anything_starts() {
+    for (name, value) in [("HOME", "some/home"), ("DWELL_STATE_DIR", "some/state")] {
+        let mut sandbox = Sandbox::new();
+        for unset in [
+            "DWELL_DATA_DIR",
+            "DWELL_CONFIG_DIR",
+            "DWELL_RUNTIME_DIR",
+            "DWELL_STATE_DIR",
+            "DWELL_SOCKET",
+        ] {
+            sandbox.unset(unset);
+        }
+        sandbox.set(name, value);
+        let ran = Dwell::alone(&sandbox).args(["ls"]).run();
+        assert_eq!(ran.code, Some(3), "{name}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("not an absolute path") && ran.stderr.contains(name),
+            "{}",
+            ran.stderr
+        );
+        let ours = format!("XDG_RUNTIME_DIR={}", sandbox.path("run").display());
+        assert_eq!(marked(&ours), [0; 0], "{name}");
+        assert!(!sandbox.work().join("some").exists(), "{name}");
+        let mut daemon = TestDaemon::stopped(sandbox, &binaries().daemon);
+        daemon.launch();
+        assert!(!daemon.wait_exit().success());
+        assert!(daemon.log().contains(name), "{}", daemon.log());
+    }
+}
+
+#[test]
+fn directories_that_others_can_read_are_closed_to_them() {
+    let sandbox = Sandbox::new();
+    let own: Vec<_> = ["DWELL_STATE_DIR", "DWELL_DATA_DIR", "DWELL_RUNTIME_DIR"]
+        .iter()
+        .filter_map(|name| {
+            let all = sandbox.variables();
+            let (_, path) = all.into_iter().find(|(known, _)| known == name)?;
+            Some(std::path::PathBuf::from(path))
+        })
+        .collect();
+    for directory in &own {
+        fs::create_dir_all(directory).unwrap();
+        harness::sandbox::set_mode(directory, 0o755);
+    }
+    assert!(!own.is_empty());
+    let daemon = TestDaemon::start_in(sandbox);
+    daemon.client().call("daemon/status", json!({}));
+    for directory in &own {
+        assert_eq!(
+            harness::sandbox::mode(directory) & 0o777,
+            0o700,
+            "{directory:?}"
+        );
+    }
+}
+
+#[test]
 fn what_is_no_socket_is_never_removed() {
     let mut daemon = TestDaemon::stopped(Sandbox::new(), &binaries().daemon);
     fs::create_dir_all(daemon.socket().parent().unwrap()).unwrap();

@@ -25,6 +25,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "transport::Limits",
         ],
     ),
+    ("own_dir", &[]),
     ("shutdown", &[]),
     ("transport", &["shutdown", "config"]),
     (

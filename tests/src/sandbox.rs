@@ -28,6 +28,8 @@ impl Sandbox {
         };
         for part in ["home", "work", "data", "state", "config", "run"] {
             fs::create_dir(sandbox.path(part)).unwrap();
+            // Whatever the umask of whoever runs the tests.
+            set_mode(&sandbox.path(part), 0o755);
         }
         set_mode(&sandbox.path("run"), 0o700);
         sandbox

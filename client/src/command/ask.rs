@@ -249,8 +249,8 @@ impl Turn {
     ) -> Result<Option<(TurnStatus, String)>, Failure> {
         if self.look == Look::Json {
             out::note(&question.text(Paint::of(&std::io::stderr())))?;
-            out::note(&format!("  {KEYS}"))?;
         }
+        out::note(&format!("  {KEYS}"))?;
         loop {
             let line = {
                 let mut asking = pin!(tty.ask("  allow? "));

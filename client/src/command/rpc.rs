@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Such as session/list; rpc.discover lists all
+    /// Such as session/list or daemon/status
     method: String,
 
     /// The parameters, a JSON object or array

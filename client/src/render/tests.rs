@@ -5,7 +5,7 @@ use crate::testing::event;
 use serde_json::{Value, json};
 
 fn rendered(paint: Paint, kinds: &[Value]) -> Vec<Chunk> {
-    let mut renderer = Renderer::new(paint, Prompts::Shown);
+    let mut renderer = Renderer::new(paint, Prompts::Shown).offering_keys();
     let mut out = Vec::new();
     for (at, kind) in kinds.iter().enumerate() {
         out.extend(renderer.event(&event(at as u64 + 1, kind.clone())));

@@ -97,7 +97,7 @@ fn show(paint: Paint, session: &Session, events: Vec<Event>) -> Past {
         .last()
         .unwrap_or(0);
     let mut view = View::default();
-    let mut renderer = Renderer::new(paint, Prompts::Shown);
+    let mut renderer = Renderer::new(paint, Prompts::Shown).offering_keys();
     let mut finished = String::new();
     let mut running = String::new();
     let pending: Vec<_> = session.approvals.iter().map(|one| &one.approval).collect();

@@ -162,6 +162,19 @@ impl Permissions {
         if opinion.policy != Policy::Allow {
             return opinion;
         }
+        let unnamed = command.changes.iter().find(|word| {
+            standing.rule.reach == Reach::Pattern && !standing.rule.pattern.names(word)
+        });
+        if let Some(word) = unnamed {
+            return Opinion {
+                policy: Policy::Ask,
+                why: format!(
+                    "{word:?} destroys or writes, and the rule {:?} in permissions.json does not name it",
+                    standing.rule.pattern.text()
+                ),
+                whole: false,
+            };
+        }
         let turns = |face: &Face| {
             let forbids = asked
                 .rules

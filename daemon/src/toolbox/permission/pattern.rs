@@ -67,6 +67,14 @@ impl Pattern {
         self.tokens.iter().map(char).collect()
     }
 
+    /// Whether one of its words stands for this word of a command, by more than a `*`.
+    pub fn names(&self, word: &str) -> bool {
+        self.text.split_whitespace().map(Self::new).any(|own| {
+            let prefix = own.prefix();
+            prefix.len() > 1 && word.starts_with(&prefix) && matches(&own.tokens, word)
+        })
+    }
+
     /// What every text that it matches begins with.
     pub fn prefix(&self) -> String {
         let char = |token: &Token| match token {
@@ -186,6 +194,22 @@ mod tests {
                 Pattern::new(wide).narrowness() < Pattern::new(narrow).narrowness(),
                 "{wide} < {narrow}"
             );
+        }
+    }
+
+    #[test]
+    fn a_pattern_names_a_word_by_more_than_a_star() {
+        let table = [
+            ("find * -delete", "-delete", true),
+            ("find *", "-delete", false),
+            ("find * -*", "-delete", false),
+            ("sort --output=* *", "--output=x", true),
+            ("*-delete", "-delete", false),
+            ("git push +main", "+main", true),
+        ];
+        for (pattern, word, expected) in table {
+            let named = Pattern::new(pattern).names(word);
+            assert_eq!(named, expected, "{pattern} {word}");
         }
     }
 

@@ -5,10 +5,18 @@
 //! standard streams joined to each other or to `/dev/null`. A doubt: substitution of commands and processes, here
 //! documents, files as streams, subshells, groups, functions, reserved words, comments, `$'..'`, expansion in the place
 //! of the command, unbalanced quotes, control characters, and commands that run others (`sudo`, `env`, `xargs`,
-//! `sh -c`, `eval`, ...). Commands inside a doubt are still listed where they can be found, so that a rule that
-//! forbids them does.
+//! `sh -c`, `eval`, ...), also by an option (`find -exec`, `tar --to-command`, `git -c`, a script of `sed` or `awk`).
+//! Commands inside a doubt are still listed where they can be found, so that a rule that forbids them does.
+//!
+//! Options that destroy or write without running anything (`find -delete`, `sed -i`, `git push --force`) are no doubt, but
+//! a rule with a `*` allows them only when it names them. Interpreters and build tools (`python x.py`, `make`) run what
+//! they are given by their nature: who allows them allows that.
 
+mod awk;
+mod git;
 mod lex;
+mod options;
+mod sed;
 
 use lex::{Lexed, Word};
 
@@ -37,6 +45,8 @@ pub struct Command {
     /// Other commands that it is or may turn out to be, for rules that forbid or ask: without assignments, without the
     /// command's directory, what a wrapper may run.
     pub also: Vec<Face>,
+    /// Words that make it destroy or write, where what it is called does not say so: a rule that allows has to name them.
+    pub changes: Vec<String>,
 }
 
 /// Words with one space between; expansions as written.
@@ -89,7 +99,15 @@ fn command(words: &[Word]) -> (Command, Option<&'static str>) {
         Some(name) => doubtful(name.base(), run),
         None => None,
     };
+    let found = match run.first() {
+        Some(name) if name.uncertain.is_none() => options::look(run),
+        Some(_) | None => options::Found::default(),
+    };
+    let doubt = doubt.or(found
+        .runs
+        .then_some("its arguments may run another command"));
     let command = Command {
+        changes: found.changes,
         written: join(words, |word| &word.written),
         plain: face(words),
         inner: if assigned == 0 && doubt.is_none() {
@@ -166,12 +184,14 @@ fn kind(name: &str) -> Kind {
         | "chroot" | "flock" | "watch" | "entr" | "strace" | "ltrace" | "script" | "unshare"
         | "nsenter" | "systemd-run" | "busybox" | "toybox" | "ssh" | "unbuffer" | "prlimit"
         | "setpriv" | "daemonize" | "start-stop-daemon" | "rlwrap" | "faketime" | "coproc"
-        | "fakeroot" | "proxychains" | "torsocks" | "dbus-run-session" | "xvfb-run" => {
-            Kind::Wrapper
-        }
+        | "fakeroot" | "proxychains" | "torsocks" | "dbus-run-session" | "xvfb-run" | "sg"
+        | "newgrp" | "runcon" | "firejail" | "bwrap" | "perf" | "valgrind" | "gdb"
+        | "hyperfine" | "screen" | "tmux" | "chpst" | "cgexec" | "numactl" | "dtach"
+        | "ssh-agent" | "dbus-launch" => Kind::Wrapper,
         "sh" | "bash" | "dash" | "zsh" | "ksh" | "mksh" | "ash" | "fish" | "csh" | "tcsh"
         | "rbash" | "pwsh" | "eval" | "source" | "." | "trap" | "alias" | "unalias" | "enable"
-        | "bind" | "complete" | "mapfile" | "readarray" | "hash" => Kind::Shell,
+        | "bind" | "complete" | "mapfile" | "readarray" | "hash" | "at" | "batch" | "crontab"
+        | "expect" => Kind::Shell,
         "timeout" | "time" | "nice" | "nohup" => Kind::Plain,
         "if" | "then" | "else" | "elif" | "fi" | "for" | "while" | "until" | "do" | "done"
         | "case" | "esac" | "select" | "function" | "in" | "!" | "{" | "}" | "[[" => Kind::Reserved,
@@ -186,27 +206,7 @@ fn doubtful(name: &str, run: &[Word]) -> Option<&'static str> {
         Kind::Reserved => Some("it is more than a list of commands"),
         Kind::Plain if inner(run).is_none() => Some("it runs another command"),
         Kind::Plain => None,
-        Kind::Other if name == "find" || name == "fd" || name == "fdfind" => {
-            let runs = |word: &Word| {
-                word.uncertain.is_some()
-                    || matches!(
-                        word.plain.as_str(),
-                        "-exec"
-                            | "-execdir"
-                            | "-ok"
-                            | "-okdir"
-                            | "-x"
-                            | "-X"
-                            | "--exec"
-                            | "--exec-batch"
-                    )
-                    || word.plain.starts_with("--exec")
-            };
-            run[1..]
-                .iter()
-                .any(runs)
-                .then_some("it runs another command")
-        }
+        // What its options say, see `options`.
         Kind::Other => None,
     }
 }

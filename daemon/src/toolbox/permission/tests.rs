@@ -1,5 +1,6 @@
 //! Which calls may run.
 
+use super::pattern::escape;
 use super::place::{Ground, Place};
 use super::rules::{Rules, Trusted};
 use super::{Files, Permissions};
@@ -257,6 +258,51 @@ fn nothing_slips_past_a_pattern_that_forbids() {
             ("timeout 5 make", Allow),
         ],
     );
+}
+
+#[test]
+fn a_wildcard_allows_what_destroys_only_where_it_names_it() {
+    let rules = json!({"execute": {
+        "find *": "allow",
+        "find build * -delete": "allow",
+        "git *": "allow",
+        "git push --force*": "deny",
+        "git clean -n*": "allow",
+        "tar *": "allow",
+        "sort -o a b": "allow",
+    }});
+    check(
+        &rules,
+        &[
+            ("find . -name x", Allow),
+            ("find . -delete", Ask),
+            ("find . -fprint x", Ask),
+            ("find build -name x -delete", Allow),
+            ("find build -name x -delete -fprint y", Ask),
+            ("find . -exec rm {} +", Ask),
+            ("find build -exec rm {} + -delete", Ask),
+            ("timeout 5 find . -delete", Ask),
+            ("ls; find . -delete", Ask),
+            ("git status", Allow),
+            ("git reset --hard", Ask),
+            ("git push -f", Ask),
+            ("git push --force", Deny),
+            ("git clean -n", Allow),
+            ("git clean -fd", Ask),
+            ("git -c core.pager=x log", Ask),
+            ("tar xf a.tar", Allow),
+            ("tar xf a.tar --to-command=x", Ask),
+            ("sort -o a b", Allow),
+        ],
+    );
+    check(
+        &json!({"execute": "allow"}),
+        &[("find . -delete", Allow), ("find . -exec rm {} +", Allow)],
+    );
+    let granted = user(&json!({"execute": {"find *": "allow"}}))
+        .with_grant("execute", &escape("find . -delete"));
+    assert_eq!(run(&granted, "find . -delete"), Allow);
+    assert_eq!(run(&granted, "find /tmp -delete"), Ask);
 }
 
 #[test]

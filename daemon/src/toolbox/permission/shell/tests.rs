@@ -138,6 +138,152 @@ fn what_is_not_understood_is_a_doubt() {
 }
 
 #[test]
+fn arguments_that_run_something_are_a_doubt() {
+    let lines = [
+        "find . -exec grep x {} +",
+        "find . -okdir rm {} ;",
+        "find . $x",
+        "fd x -x rm",
+        "fd x --exec-b rm",
+        "fd -Hx rm",
+        "tar xf a.tar --to-command=x",
+        "tar cf a.tar --checkpoint=1 --checkpoint-action=exec=x y",
+        "tar --checkpoint-a=exec=x -cf a y",
+        "tar -I x -cf a y",
+        "tar cIf x a y",
+        "tar cf a *",
+        "rsync -e x a b",
+        "rsync -ave x a b",
+        "rsync --rsh=x a b",
+        "scp -o ProxyCommand=x a b:",
+        "ssh -o ProxyCommand=x b",
+        "sort --compress-program=x a",
+        "sort --comp x a",
+        "split --filter=x a",
+        "rg --pre x y",
+        "wget --use-askpass=x y",
+        "man -P x y",
+        "zip a b -TT x",
+        "go test -exec x",
+        "go build -toolexec=x",
+        "cargo --config x test",
+        "sqlite3 a.db '.shell x'",
+        "git -c core.pager=x log",
+        "git -c alias.x=!y x",
+        "git --config-env=core.pager=X log",
+        "git -C /tmp -c a=b log",
+        "git --exec-path=x status",
+        "git $x",
+        "git grep -Ox y",
+        "git grep --open-files x",
+        "git rebase -x y",
+        "git bisect run x",
+        "git submodule foreach x",
+        "git difftool -x y",
+        "git config alias.x !y",
+        "git diff --ext-diff",
+        "git fetch --upload-pack=x y",
+        "git clone -u x y",
+        "git push --receive-pack=x",
+        "git archive --exec=x --remote=y HEAD",
+        "sed e x",
+        "sed '1e x' y",
+        "sed 's/a/b/e' y",
+        "sed -n 's/a/b/w y' z",
+        "sed -ne p -ne 'e x' y",
+        "sed -nee",
+        "sed -es/a/b/e x",
+        "sed --expression=e x",
+        "sed --exp e x",
+        "sed -f x y",
+        "sed \"s/a/$x/\" y",
+        "sed -- e x",
+        "awk 'BEGIN { system(\"x\") }'",
+        "awk '{ print | \"x\" }' y",
+        "awk '{ \"x\" | getline }' y",
+        "awk '{ print > \"x\" }' y",
+        "awk -f x y",
+        "gawk -lx y",
+        "awk \"{ $x }\" y",
+        "test -v 'a[$(x)]'",
+        "printf -v 'a[`x`]' y",
+        "nice find . -exec x",
+        "crontab x",
+        "perf stat x",
+    ];
+    for line in lines {
+        assert!(split(line).doubt.is_some(), "{line:?}: {:?}", split(line));
+    }
+}
+
+#[test]
+fn arguments_that_run_nothing_are_none() {
+    let lines = [
+        "find . -name '*.rs' -type f",
+        "find src/* -newer x",
+        "fd -e rs x",
+        "tar -tzvf a.tgz",
+        "tar czf a.tgz src",
+        "rsync -avz --exclude x a b",
+        "sort -t: -k2,2n x",
+        "rg --pretty -n 'a|b' src",
+        "curl -fsSL x",
+        "go test ./...",
+        "cargo test --workspace",
+        "git status --short",
+        "git log --oneline -n5 -Sfoo",
+        "git --no-pager diff --text HEAD",
+        "git branch -vv",
+        "git tag -m x v1",
+        "git checkout -b x",
+        "git push origin main",
+        "sed -n 1,20p x",
+        "sed -nE 's/(a)/b/p' x",
+        "sed -e s/a/b/ -e 2d x",
+        "awk -F: '{ print $1 }' x",
+        "awk -v n=1 'NR == n' src/*",
+        "test -f x",
+        "printf '%s\\n' x",
+    ];
+    for line in lines {
+        let split = split(line);
+        assert_eq!(split.doubt, None, "{line:?}");
+        for command in split.commands {
+            assert_eq!(command.changes, [""; 0], "{line:?}");
+        }
+    }
+}
+
+#[test]
+fn arguments_that_destroy_or_write_are_named() {
+    let table: [(&str, &[&str]); 18] = [
+        ("find . -delete", &["-delete"]),
+        ("find . -fprint x -fls y", &["-fprint", "-fls"]),
+        ("sed -i s/a/b/ x", &["-i"]),
+        ("sed -ni.bak p x", &["-ni.bak"]),
+        ("sed --in-pl=x p y", &["--in-pl=x"]),
+        ("sort x -o x", &["-o"]),
+        ("sort --o=x y", &["--o=x"]),
+        ("curl -sLo x y", &["-sLo"]),
+        ("rsync -a --delete a b", &["--delete"]),
+        ("git push -f", &["-f"]),
+        ("git push --force-with-lease=x", &["--force-with-lease=x"]),
+        ("git push origin +main", &["+main"]),
+        ("git push origin :main", &[":main"]),
+        ("git reset --hard HEAD", &["--hard"]),
+        ("git clean -fdx", &["-fdx"]),
+        ("git branch -D x", &["-D"]),
+        ("git -C /tmp stash drop", &["-C", "drop"]),
+        ("git diff --output=x", &["--output=x"]),
+    ];
+    for (line, expected) in table {
+        let split = split(line);
+        assert_eq!(split.doubt, None, "{line:?}");
+        assert_eq!(split.commands[0].changes, expected, "{line:?}");
+    }
+}
+
+#[test]
 fn commands_inside_a_doubt_are_found() {
     let lines = [
         "echo $(rm x)",

@@ -1,5 +1,7 @@
 //! `git`: some of its commands, with arguments that no shell reads. Never lets an option run another program.
 
+mod filters;
+
 use super::arguments::{self, Arguments};
 use super::{environment, execute};
 use crate::process::Spawn;
@@ -45,6 +47,10 @@ const REFUSED: &[&str] = &[
 
 /// Options that read outside the repository, or run a program by way of a format.
 const SUSPECT: &[&str] = &[
+    // In a submodule git runs itself, by the submodule's settings.
+    "--submodule",
+    "--ignore-submodules",
+    "--recurse-submodules",
     "--no-index",
     "--contents",
     "--ignore-revs-file",
@@ -56,10 +62,22 @@ const SETTINGS: &[&str] = &[
     "core.fsmonitor=false",
     "core.pager=cat",
     "log.showSignature=false",
-    // A look into them would go by their own settings.
-    "diff.ignoreSubmodules=dirty",
+    "diff.submodule=short",
+    "status.submoduleSummary=false",
+    "submodule.recurse=false",
     "color.ui=false",
     "advice.detachedHead=false",
+];
+
+/// Further ones where nothing is to change: programs that a format may ask for, and hooks.
+const LOOKING: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "gpg.program=false",
+    "gpg.openpgp.program=false",
+    "gpg.x509.program=false",
+    "gpg.ssh.program=false",
+    "gpg.ssh.defaultKeyCommand=false",
+    "format.pretty=medium",
 ];
 
 /// Nothing may wait for a person, and nothing is fetched behind the caller's back.
@@ -145,11 +163,18 @@ fn may_mean(word: &str, option: &str) -> bool {
 }
 
 fn refused<'w>(command: &str, words: &[&'w str]) -> Option<&'w str> {
-    let options = words.iter().take_while(|word| **word != "--");
-    let is_read = does(command) != Some(Does::Change);
-    options
-        .copied()
-        .find(|word| is_read && REFUSED.iter().any(|option| may_mean(word, option)))
+    if does(command) == Some(Does::Change) {
+        return None;
+    }
+    let mut options = words.iter().take_while(|word| **word != "--").copied();
+    let runs = |word: &&str| REFUSED.iter().any(|option| may_mean(word, option));
+    options.find(|word| runs(word) || (command == "status" && is_verbose(word)))
+}
+
+/// With it `git status` shows a diff, by whatever program the repository names, and no option keeps it from that.
+fn is_verbose(word: &str) -> bool {
+    let letters = word.starts_with('-') && !word.starts_with("--") && word.contains('v');
+    letters || may_mean(word, "--verbose")
 }
 
 async fn git(call: Call, arguments: Arguments) -> Outcome {
@@ -161,6 +186,7 @@ async fn git(call: Call, arguments: Arguments) -> Outcome {
     if let Some(word) = refused(command, &words) {
         return Ok(arguments::failure(format!("not allowed: {word}")));
     }
+    let looks = does(command) != Some(Does::Change);
     let mut env = environment::of(&call);
     env.extend(
         ENVIRONMENT
@@ -168,9 +194,20 @@ async fn git(call: Call, arguments: Arguments) -> Outcome {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
     );
     env.remove("GIT_EXTERNAL_DIFF");
-    let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]);
+    if looks {
+        // Also what a repository would have fetched for it, by whatever program.
+        env.insert("GIT_ALLOW_PROTOCOL".to_owned(), "none".to_owned());
+    }
+    if compares(command)
+        && let Err(why) = filters::disarm(&mut env, &call.cwd, &call.cancel).await
+    {
+        return Ok(arguments::failure(why));
+    }
+    let looking = LOOKING.iter().filter(|_| looks);
+    let settings = SETTINGS.iter().chain(looking);
+    let settings = settings.flat_map(|setting| ["-c", setting]);
     let args = settings
-        .chain([command])
+        .chain(["--no-pager", command])
         .chain(plain(command).iter().copied())
         .chain(words);
     let spawn = Spawn {
@@ -184,10 +221,21 @@ async fn git(call: Call, arguments: Arguments) -> Outcome {
     Ok(execute::run(&call, spawn).await)
 }
 
-/// Options that keep the repository's settings from running programs.
+/// Whether it looks at files outside the store, which filters may stand before.
+fn compares(command: &str) -> bool {
+    matches!(command, "status" | "diff" | "blame")
+}
+
+/// Options that keep the repository's settings from running programs. A setting for submodules would give way to what a
+/// repository says of each of its own.
 fn plain(command: &str) -> &'static [&'static str] {
     match command {
-        "diff" | "log" | "show" => &["--no-ext-diff", "--no-textconv"],
+        "diff" | "log" | "show" => &[
+            "--no-ext-diff",
+            "--no-textconv",
+            "--ignore-submodules=dirty",
+        ],
+        "status" => &["--ignore-submodules=dirty"],
         "blame" => &["--no-textconv"],
         _ => &[],
     }
@@ -203,6 +251,11 @@ mod tests {
         bench
             .run(tool, json!({"command": command, "args": args}))
             .await
+    }
+
+    fn access_of(command: &str, args: &[&str]) -> Access {
+        let arguments = json!({"command": command, "args": args});
+        access(arguments.as_object().unwrap())
     }
 
     /// A repository with one commit.
@@ -277,6 +330,7 @@ mod tests {
             assert_eq!(result["exit_status"], 0, "{command} {result:?}");
             assert!(!bench.cwd().join("oops").exists(), "{command}");
         }
+        assert_eq!(access_of("diff", &["--submodule=diff"]), Access::Execute);
         for option in [
             "--ext-diff",
             "--ext-d",
@@ -293,6 +347,125 @@ mod tests {
         assert_eq!(
             run(&bench, "diff", &["--text", "--", "--output"]).await["exit_status"],
             0
+        );
+    }
+
+    /// Commands for a shell that has to succeed.
+    async fn prepare(bench: &Bench, line: &str) {
+        let line = format!("set -e; {line}");
+        let result = bench.run(execute::tool, json!({"command": line})).await;
+        assert_eq!(result["exit_status"], 0, "{result:?}");
+    }
+
+    /// A repository as it comes out of an archive: each setting, hook and attribute that may run something does.
+    async fn hostile() -> Bench {
+        let bench = repository().await;
+        let evil = "printf '#!/bin/sh\\ntouch \"%s/oops\"\\necho \"$0 $@\" >> \"%s/oops\"\\ncat\\n' $PWD $PWD > evil; \
+             chmod +x evil; p=$PWD/evil";
+        let settings = "for name in core.fsmonitor core.pager core.editor core.sshCommand core.askPass core.gitProxy \
+                diff.external diff.x.command diff.x.textconv filter.x.clean filter.x.smudge filter.a=b.clean \
+                filter.p.process gpg.program gpg.ssh.program gpg.ssh.defaultKeyCommand interactive.diffFilter \
+                pager.status pager.diff pager.log pager.show pager.blame pager.branch sequence.editor \
+                credential.helper uploadpack.packObjectsHook merge.x.driver; do git config $name $p; done; \
+             git config filter.x.required true; git config filter.p.required true; git config log.showSignature true; \
+             git config format.pretty '%GG %G?'; git config status.submoduleSummary true; \
+             git config diff.submodule diff; git config alias.st \"!$p\"; git config core.hooksPath $PWD/hooks";
+        let files = "printf 'file diff=x filter=x\\nother filter=a=b\\nthird filter=p\\n' > .gitattributes; \
+             mkdir hooks; for hook in post-index-change pre-commit post-checkout reference-transaction fsmonitor-watchman; \
+                do cp evil hooks/$hook; done; \
+             cp hooks/* .git/hooks/";
+        // Something signed, that a look at its signature would hand to a program.
+        let signed = "tree=$(git rev-parse HEAD^{tree}); \
+             commit=$(printf 'tree %s\\nparent %s\\nauthor A <a@b> 1 +0000\\ncommitter A <a@b> 1 +0000\\ngpgsig -----BEGIN PGP SIGNATURE-----\\n \\n x\\n -----END PGP SIGNATURE-----\\n\\nsigned\\n' \
+                $tree $(git rev-parse HEAD) | git hash-object -t commit -w --stdin); git update-ref HEAD $commit";
+        // A submodule with settings of its own, which says that it wants to be looked into.
+        let submodule = "git init -q -b main sub; echo f > sub/f; git -C sub add f; git -C sub commit -q -m x; \
+             git add sub 2>/dev/null; printf '[submodule \"sub\"]\\n path = sub\\n url = x\\n ignore = none\\n' > .gitmodules; \
+             git config submodule.sub.ignore none; git config submodule.sub.active true; \
+             for name in core.fsmonitor diff.external gpg.program filter.z.clean; do git -C sub config $name $p; done; \
+             echo '* filter=z' > sub/.git/info/attributes; touch -d '+5 seconds' sub/f; \
+             echo dirty > sub/new";
+        prepare(
+            &bench,
+            &format!(
+                "{evil}; {submodule}; echo one > other; echo one > third; \
+             git add evil other third; git commit -qm second; {signed}; {files}; {settings}"
+            ),
+        )
+        .await;
+        prepare(
+            &bench,
+            "touch -d '+5 seconds' file other third; echo two >> file; rm -f oops",
+        )
+        .await;
+        bench
+    }
+
+    #[tokio::test]
+    async fn a_hostile_repository_runs_nothing_when_it_is_looked_at() {
+        let bench = hostile().await;
+        let looks: [(&str, &[&str]); 21] = [
+            ("status", &[]),
+            ("status", &["--porcelain=v2", "-uall"]),
+            ("diff", &[]),
+            ("diff", &["HEAD"]),
+            ("diff", &["--stat", "HEAD~1"]),
+            ("diff", &["--cached"]),
+            ("diff", &["--", "other", "third"]),
+            ("log", &[]),
+            ("log", &["-p", "--stat"]),
+            ("log", &["-S", "one", "--follow", "--", "file"]),
+            ("log", &["--format=%s", "--all"]),
+            ("show", &[]),
+            ("show", &["HEAD:file"]),
+            ("show", &["--stat", "HEAD~1"]),
+            ("blame", &["file"]),
+            ("blame", &["other"]),
+            ("blame", &["third"]),
+            ("branch", &[]),
+            ("branch", &["-a"]),
+            ("branch", &["--show-current"]),
+            ("branch", &["--list"]),
+        ];
+        for (command, args) in looks {
+            assert_eq!(access_of(command, args), Access::Read, "{command} {args:?}");
+            let result = run(&bench, command, args).await;
+            let ran = std::fs::read_to_string(bench.cwd().join("oops")).unwrap_or_default();
+            assert_eq!(ran, "", "{command} {args:?}: {result:?}");
+            assert_eq!(result["exit_status"], 0, "{command} {args:?} {result:?}");
+        }
+        for verbose in ["-v", "-sv", "--verb"] {
+            let result = run(&bench, "status", &[verbose]).await;
+            assert_eq!(result["error"], format!("not allowed: {verbose}"));
+        }
+        // That the traps work at all: without any of it they run.
+        prepare(&bench, "git status >/dev/null 2>&1 || true; test -s oops").await;
+        let shown = run(&bench, "diff", &["--", "file"]).await;
+        assert!(
+            shown["content"].as_str().unwrap().contains("+two"),
+            "{shown:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_filter_of_the_users_own_still_counts() {
+        let mut bench = repository().await;
+        let home = bench.cwd().join("home");
+        std::fs::create_dir(&home).unwrap();
+        bench.env.insert("HOME".into(), home.display().to_string());
+        bench
+            .env
+            .insert("XDG_CONFIG_HOME".into(), home.display().to_string());
+        prepare(
+            &bench,
+            "git config --global filter.up.clean 'tr a-z A-Z'; echo 'file filter=up' > .gitattributes; \
+             touch -d '+5 seconds' file",
+        )
+        .await;
+        let shown = run(&bench, "diff", &["--", "file"]).await;
+        assert!(
+            shown["content"].as_str().unwrap().contains("+ONE"),
+            "{shown:?}"
         );
     }
 
@@ -313,13 +486,6 @@ mod tests {
 
     #[test]
     fn only_looking_counts_as_reading() {
-        let check = |command: &str, args: &[&str]| {
-            access(
-                json!({"command": command, "args": args})
-                    .as_object()
-                    .unwrap(),
-            )
-        };
         let reads: [(&str, &[&str]); 4] = [
             ("status", &["-s"]),
             ("diff", &["HEAD~1", "--", "src/a.rs"]),
@@ -327,7 +493,7 @@ mod tests {
             ("log", &["--oneline", "a..b"]),
         ];
         for (command, args) in reads {
-            assert_eq!(check(command, args), Access::Read, "{command} {args:?}");
+            assert_eq!(access_of(command, args), Access::Read, "{command} {args:?}");
         }
         let others: [(&str, &[&str]); 7] = [
             ("branch", &["new"]),
@@ -339,7 +505,11 @@ mod tests {
             ("show", &["../../x"]),
         ];
         for (command, args) in others {
-            assert_eq!(check(command, args), Access::Execute, "{command} {args:?}");
+            assert_eq!(
+                access_of(command, args),
+                Access::Execute,
+                "{command} {args:?}"
+            );
         }
     }
 }

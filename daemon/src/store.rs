@@ -224,23 +224,35 @@ impl Store {
         self.inner.mailbox.ask(Work::Append(append)).await
     }
 
-    /// Events with `seq` after the cursor, oldest first. Folded pieces come as one entry whose `seq` is the last piece's.
+    /// Events with `seq` after the cursor, oldest first, at least one if there is any: a page with fewer than `limit` need
+    /// not be the last. Folded pieces come as one entry whose `seq` is the last piece's.
     pub async fn read(
         &self,
         session: &SessionId,
         after: u64,
         limit: u32,
     ) -> Result<Vec<Entry>, StoreError> {
+        let (entries, _) = self.page_after(session, after, limit).await?;
+        Ok(entries)
+    }
+
+    /// As `read`, and whether more may follow.
+    pub async fn page_after(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<(Vec<Entry>, bool), StoreError> {
         self.stretch(session, Stretch::After(after), limit).await
     }
 
-    /// The newest events before `before`, oldest first.
-    pub async fn read_before(
+    /// The newest events before `before`, oldest first, and whether older ones may be left.
+    pub async fn page_before(
         &self,
         session: &SessionId,
         before: u64,
         limit: u32,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<(Vec<Entry>, bool), StoreError> {
         self.stretch(session, Stretch::Before(before), limit).await
     }
 
@@ -347,7 +359,7 @@ impl Store {
         session: &SessionId,
         stretch: Stretch,
         limit: u32,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<(Vec<Entry>, bool), StoreError> {
         let (heads, _) = self.shared();
         let id = session.clone();
         let found = self
@@ -355,11 +367,10 @@ impl Store {
             .pool
             .run("read events", move |conn| {
                 let found = read::events(conn, &heads, &id, stretch, limit)?;
-                Ok(found.map(|found| {
+                Ok(found.map(|(found, more)| {
                     let entries = found.into_iter();
-                    entries
-                        .map(|(seq, json)| read::entry(&id, seq, json))
-                        .collect()
+                    let entries = entries.map(|(seq, json)| read::entry(&id, seq, json));
+                    (entries.collect(), more)
                 }))
             })
             .await?;

@@ -134,6 +134,48 @@ fn a_client_that_never_reads_holds_nobody_up() {
 }
 
 #[test]
+fn large_events_wait_in_the_store_for_clients_that_do_not_read() {
+    let daemon = TestDaemon::start();
+    let mut good = daemon.client();
+    let session = good.session(&daemon.work());
+    let text = "z".repeat(300_000);
+    for _ in 0..150 {
+        good.call("session/say", json!({"session": session, "text": text}));
+    }
+    let before = resident(daemon.pid());
+    let stuck: Vec<_> = (0..5)
+        .map(|_| {
+            let mut client = daemon.client();
+            client.attach(&session, Some(0));
+            client
+        })
+        .collect();
+    // Who reads gets all of it meanwhile; so did the others, as far as they get anything.
+    good.attach(&session, Some(0));
+    for seq in 1..=150 {
+        assert_eq!(good.event()["seq"], seq);
+    }
+    let grown = resident(daemon.pid()).saturating_sub(before);
+    assert!(
+        grown < 40 * 1024 * 1024,
+        "5 times 45 MB of events made the daemon grow by {grown}"
+    );
+    drop(stuck);
+    let pages = good.call("session/history", json!({"session": session}));
+    let shown = pages["events"].as_array().unwrap();
+    assert!(
+        shown.len() < 150 && pages["more"] == true,
+        "a page fits into a frame"
+    );
+    let last = &shown.last().unwrap()["seq"];
+    let next = good.call(
+        "session/history",
+        json!({"session": session, "after": last}),
+    );
+    assert_eq!(next["events"][0]["seq"], last.as_u64().unwrap() + 1);
+}
+
+#[test]
 fn a_slow_reader_gets_everything_in_the_end() {
     let daemon = TestDaemon::start();
     let (mut good, mut slow) = (daemon.client(), daemon.client());

@@ -16,10 +16,13 @@ use protocol::id::SessionId;
 use protocol::session::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::watch;
 
 const ATTACH: &str = "session/attach";
+/// Bytes of one subscription's events in its connection's queue; one event more when it is that large.
+const UNREAD: usize = 1 << 20;
 
 /// What the store is in trouble with, if it is.
 type Troubles = watch::Receiver<Option<Arc<str>>>;
@@ -91,6 +94,7 @@ struct Forwarding {
 impl Forwarding {
     async fn run(self, mut subscriber: Subscriber) -> Result<(), SessionError> {
         let mut troubles = subscriber.troubles();
+        let mut unread = Unread::default();
         self.tell(&mut troubles).await;
         loop {
             let entry = tokio::select! {
@@ -106,6 +110,8 @@ impl Forwarding {
                 tracing::error!(session = %self.session, "an event of the store is not JSON");
                 continue;
             };
+            unread.make_room(&self.context).await;
+            unread.add(entry.json.len());
             if self.sink.send(message).await.is_err() {
                 return Ok(());
             }
@@ -141,6 +147,48 @@ impl Forwarding {
         };
         if let Ok(json) = to_raw_value(&notification) {
             self.context.send(json).await;
+        }
+    }
+}
+
+/// What stands in the connection's queue of this subscription, whose limit counts messages: an event may be large.
+#[derive(Default)]
+struct Unread {
+    /// Oldest first; those that may have been written by now are forgotten when it is looked at.
+    sizes: VecDeque<usize>,
+    bytes: usize,
+}
+
+impl Unread {
+    fn add(&mut self, size: usize) {
+        self.sizes.push_back(size);
+        self.bytes += size;
+    }
+
+    /// Waits until little enough of ours waits for the client, or it is gone.
+    async fn make_room(&mut self, context: &Context) {
+        loop {
+            let waiting = context.waiting();
+            self.forget_but(waiting);
+            if self.bytes < UNREAD {
+                return;
+            }
+            context.waiting_at_most(waiting / 2).await;
+            if waiting == context.waiting() {
+                // Nobody reads any more, as the connection is gone.
+                return;
+            }
+        }
+    }
+
+    /// With so many messages in the queue, no more than so many of it can be ours.
+    fn forget_but(&mut self, waiting: usize) {
+        while self.sizes.len() > waiting {
+            self.bytes -= self.sizes.pop_front().unwrap_or(0);
+        }
+        if self.sizes.is_empty() {
+            // A subscription that rests holds no memory.
+            self.sizes = VecDeque::new();
         }
     }
 }

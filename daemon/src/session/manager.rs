@@ -136,11 +136,11 @@ impl Sessions {
         let row = store.row(session).await?;
         let mut state = State::default();
         loop {
-            let page = store.read(session, state.seq, PAGE).await?;
+            let (page, more) = store.page_after(session, state.seq, PAGE).await?;
             for entry in &page {
                 state.apply(&entry.event);
             }
-            if page.len() < PAGE as usize {
+            if !more {
                 break;
             }
         }

@@ -98,14 +98,21 @@ pub(super) enum Stretch {
     Before(u64),
 }
 
-/// A session's events as their JSON, oldest first; none when there is no such session.
+/// Bytes of events after which a page ends, whatever its limit: what is read for one client is in memory until it is
+/// written, and a frame has a limit too.
+const BYTES: usize = 1 << 20;
+
+/// Numbered events as their JSON, oldest first.
+pub(super) type Numbered = Vec<(u64, String)>;
+
+/// A session's events, and whether the stretch goes on; none when there is no such session.
 pub(super) fn events(
     conn: &Connection,
     heads: &Heads,
     session: &SessionId,
     stretch: Stretch,
     limit: u32,
-) -> rusqlite::Result<Option<Vec<(u64, String)>>> {
+) -> rusqlite::Result<Option<(Numbered, bool)>> {
     let Some((key, tail_from)) = locate(conn, heads, session)? else {
         return Ok(None);
     };
@@ -117,27 +124,57 @@ pub(super) fn events(
         ),
         Stretch::Before(seq) => (rows::event_id(key, 0), rows::event_id(key, seq) - 1, "DESC"),
     };
+    // One more than asked for shows whether there is one.
+    let most = i64::from(limit) + 1;
     let mut folded = conn.prepare_cached(&format!(
         "SELECT id & 4294967295, json FROM events WHERE id BETWEEN ?1 AND ?2 ORDER BY id {order} LIMIT ?3"
     ))?;
-    let mut found = folded
-        .query_map((low, high, limit), numbered)?
-        .collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut found = Numbered::new();
+    let folded = folded.query_map((low, high, most), numbered)?;
+    let folded_to = take_some(folded, &mut found)?;
     let mut live = conn.prepare_cached(&format!(
         "SELECT seq, json FROM tail WHERE id >= ?1 AND session = ?2 AND seq BETWEEN ?3 AND ?4 ORDER BY id {order} LIMIT ?5"
     ))?;
     let (low, high) = (low & i64::from(u32::MAX), high & i64::from(u32::MAX));
-    for piece in live.query_map((tail_from, key, low, high, limit), numbered)? {
-        found.push(piece?);
-    }
-    // Each half is the best of its kind; the best of both is what was asked for.
-    found.sort_unstable_by_key(|(seq, _)| *seq);
-    let surplus = found.len().saturating_sub(limit as usize);
+    let live = live.query_map((tail_from, key, low, high, most), numbered)?;
+    let live_to = take_some(live, &mut found)?;
+    let limit = limit as usize;
+    // Each half is the best of its kind, as far as it was read; the best of both is what was asked for.
     match stretch {
-        Stretch::After(_) => found.truncate(limit as usize),
-        Stretch::Before(_) => drop(found.drain(..surplus)),
+        Stretch::After(_) => {
+            let end = folded_to.into_iter().chain(live_to).min();
+            found.retain(|(seq, _)| end.is_none_or(|end| *seq <= end));
+            found.sort_unstable_by_key(|(seq, _)| *seq);
+            let more = end.is_some() || found.len() > limit;
+            found.truncate(limit);
+            Ok(Some((found, more)))
+        }
+        Stretch::Before(_) => {
+            let end = folded_to.into_iter().chain(live_to).max();
+            found.retain(|(seq, _)| end.is_none_or(|end| *seq >= end));
+            found.sort_unstable_by_key(|(seq, _)| *seq);
+            let surplus = found.len().saturating_sub(limit);
+            found.drain(..surplus);
+            Ok(Some((found, end.is_some() || surplus > 0)))
+        }
     }
-    Ok(Some(found))
+}
+
+/// Reads on while there are few bytes; gives the number of the last event when it stopped for that.
+fn take_some(
+    rows: impl Iterator<Item = rusqlite::Result<(u64, String)>>,
+    found: &mut Numbered,
+) -> rusqlite::Result<Option<u64>> {
+    let mut bytes = 0;
+    for row in rows {
+        let (seq, json) = row?;
+        bytes += json.len();
+        found.push((seq, json));
+        if bytes >= BYTES {
+            return Ok(Some(seq));
+        }
+    }
+    Ok(None)
 }
 
 fn numbered(row: &rusqlite::Row<'_>) -> rusqlite::Result<(u64, String)> {
@@ -247,9 +284,6 @@ impl Place {
     }
 }
 
-/// A page this long is most of the sessions: reading them as they lie and sorting beats looking each up by its place.
-const MOST: usize = 1000;
-
 /// A page of sessions, newest first, without their settings, and where the next begins. A limit of 0 is none.
 pub(super) fn list(
     conn: &Connection,
@@ -261,51 +295,111 @@ pub(super) fn list(
         0 => usize::MAX,
         limit => limit as usize,
     };
-    let (hint, directory, order) = match (&query.cwd, limit < MOST) {
-        (Some(_), _) => ("", "cwd = ?1 AND", "ORDER BY updated_at DESC, key DESC"),
-        (None, true) => ("", "?1 IS NULL AND", "ORDER BY updated_at DESC, key DESC"),
-        (None, false) => ("NOT INDEXED", "?1 IS NULL AND", ""),
-    };
-    let mut statement = conn.prepare_cached(&format!(
-        "SELECT {}, key FROM sessions {hint}
-         WHERE {directory} archived = ?2 AND (updated_at, key) < (?3, ?4) {order}",
-        rows::COLUMNS
-    ))?;
-    let mut found = statement.query((&query.cwd, query.archived, from.updated_at, from.key))?;
     let wanted = query.query.as_deref().unwrap_or_default().to_lowercase();
-    let mut listed: Vec<Option<Listed>> = Vec::new();
-    let mut places = Vec::new();
-    while let Some(row) = found.next()? {
-        let (session, owner) = rows::session(row)?;
-        if matches(&session, &wanted) {
-            let place = Place {
-                updated_at: rows::int(session.updated_at),
-                key: row.get(13)?,
-            };
-            places.push((place, listed.len()));
-            listed.push(Some((session, owner)));
-        }
-        if !order.is_empty() && listed.len() > limit {
-            break;
-        }
-    }
-    if order.is_empty() {
-        // Places alone are sorted: rows are long.
-        places.sort_unstable_by(|a, b| b.cmp(a));
-    }
-    let more = places.len() > limit;
-    places.truncate(limit);
-    let next = places.last().filter(|_| more);
+    let (found, more) = if wanted.is_empty() {
+        let (places, more) = places(conn, query, from, limit)?;
+        (at(conn, &places)?, more)
+    } else {
+        matching(conn, query, from, limit, &wanted)?
+    };
+    let next = found.last().filter(|_| more);
     let next = next.map(|(place, _)| place.cursor());
     let mut living = Living::new(conn, own);
-    let mut sessions = Vec::with_capacity(places.len());
-    for (_, index) in places {
-        if let Some((mut session, owner)) = listed[index].take() {
-            as_it_is(&mut session, owner.as_deref(), &mut living)?;
-            sessions.push(session);
-        }
+    let mut sessions = Vec::with_capacity(found.len());
+    for (_, (mut session, owner)) in found {
+        as_it_is(&mut session, owner.as_deref(), &mut living)?;
+        sessions.push(session);
     }
     Ok((sessions, next))
+}
+
+/// The places of a page, from an index alone, and whether there are more.
+fn places(
+    conn: &Connection,
+    query: &ListQuery,
+    from: Place,
+    limit: usize,
+) -> rusqlite::Result<(Vec<Place>, bool)> {
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT updated_at, key {} LIMIT ?5",
+        newest_first(query)
+    ))?;
+    // One more than asked for shows whether there is one.
+    let most = i64::try_from(limit).map_or(i64::MAX, |limit| limit.saturating_add(1));
+    let place = |row: &rusqlite::Row<'_>| {
+        Ok(Place {
+            updated_at: row.get(0)?,
+            key: row.get(1)?,
+        })
+    };
+    let bound = (&query.cwd, query.archived, from.updated_at, from.key, most);
+    let mut places = statement
+        .query_map(bound, place)?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    let more = places.len() > limit;
+    places.truncate(limit);
+    Ok((places, more))
+}
+
+/// The sessions at these places, in their order. They are read in the order in which they lie, so that each page of the
+/// file is read once, however few a connection keeps.
+fn at(conn: &Connection, places: &[Place]) -> rusqlite::Result<Vec<(Place, Listed)>> {
+    let sql = format!("SELECT {} FROM sessions WHERE key = ?1", rows::COLUMNS);
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_unstable_by_key(|index| places[*index].key);
+    let mut found: Vec<Option<Listed>> = Vec::new();
+    found.resize_with(places.len(), || None);
+    for index in order {
+        found[index] = Some(statement.query_row([places[index].key], rows::session)?);
+    }
+    let with_place = |(place, listed): (&Place, Option<Listed>)| Some((*place, listed?));
+    Ok(places.iter().zip(found).filter_map(with_place).collect())
+}
+
+/// A page of those that hold the wanted text, and whether there are more: each has to be looked at.
+fn matching(
+    conn: &Connection,
+    query: &ListQuery,
+    from: Place,
+    limit: usize,
+    wanted: &str,
+) -> rusqlite::Result<(Vec<(Place, Listed)>, bool)> {
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT {}, key {}",
+        rows::COLUMNS,
+        newest_first(query)
+    ))?;
+    let bound = (&query.cwd, query.archived, from.updated_at, from.key);
+    let mut rows = statement.query(bound)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let listed = rows::session(row)?;
+        if !matches(&listed.0, wanted) {
+            continue;
+        }
+        if found.len() == limit {
+            return Ok((found, true));
+        }
+        let place = Place {
+            updated_at: rows::int(listed.0.updated_at),
+            key: row.get(13)?,
+        };
+        found.push((place, listed));
+    }
+    Ok((found, false))
+}
+
+/// Where the sessions of a list come from, and in which order; an index holds all of it.
+fn newest_first(query: &ListQuery) -> String {
+    let directory = match query.cwd {
+        Some(_) => "cwd = ?1",
+        None => "?1 IS NULL",
+    };
+    format!(
+        "FROM sessions WHERE {directory} AND archived = ?2 AND (updated_at, key) < (?3, ?4)
+         ORDER BY updated_at DESC, key DESC"
+    )
 }
 
 /// A session and its owner.

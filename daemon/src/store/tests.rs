@@ -156,7 +156,7 @@ async fn what_was_appended_is_read_with_the_same_bytes() {
     assert_eq!(*read[0].event, *entries[0].event);
     let after = bed.store.read(&id("a"), 1, 1).await.unwrap();
     assert_eq!(json(&after), json(&entries[1..2]));
-    let before = bed.store.read_before(&id("a"), 3, 1).await.unwrap();
+    let (before, _) = bed.store.page_before(&id("a"), 3, 1).await.unwrap();
     assert_eq!(json(&before), json(&entries[1..2]));
     let stored = bed.store.row(&id("a")).await.unwrap();
     assert_eq!((stored.seq, stored.updated_at), (3, 1003));

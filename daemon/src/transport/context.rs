@@ -73,6 +73,18 @@ impl Context {
         }
     }
 
+    /// How many messages wait for the client to read.
+    pub fn waiting(&self) -> usize {
+        self.outgoing.max_capacity() - self.outgoing.capacity()
+    }
+
+    /// Resolves when no more than `most` wait, or the connection is gone. Who sends meanwhile comes behind.
+    pub async fn waiting_at_most(&self, most: usize) {
+        let room = self.outgoing.max_capacity().saturating_sub(most);
+        // The room is left to others again.
+        let _ = self.outgoing.reserve_many(room).await;
+    }
+
     /// Queues a whole message behind those that wait; waits for room. False when the connection is gone.
     pub async fn send(&self, message: Box<RawValue>) -> bool {
         self.outgoing.send(message).await.is_ok()

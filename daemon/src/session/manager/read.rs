@@ -34,21 +34,13 @@ impl Sessions {
     ) -> SessionResult<History> {
         let limit = limit.unwrap_or(HISTORY.0).clamp(1, HISTORY.1);
         let store = &self.services().store;
-        let mut entries = match (after, before) {
-            (None, Some(before)) => store.read_before(session, before, limit + 1).await?,
-            (after, _) => store.read(session, after.unwrap_or(0), limit + 1).await?,
+        let (mut entries, mut more) = match (after, before) {
+            (None, Some(before)) => store.page_before(session, before, limit).await?,
+            (after, _) => store.page_after(session, after.unwrap_or(0), limit).await?,
         };
         if let (Some(_), Some(before)) = (after, before) {
+            more &= entries.last().is_some_and(|e| e.event.seq + 1 < before);
             entries.retain(|e| e.event.seq < before);
-        }
-        let more = entries.len() > limit as usize;
-        if more {
-            let newest_first = after.is_none() && before.is_some();
-            if newest_first {
-                entries.remove(0)
-            } else {
-                entries.remove(limit as usize)
-            };
         }
         Ok(History {
             events: entries.into_iter().map(|e| (*e.event).clone()).collect(),
@@ -83,8 +75,8 @@ impl Sessions {
         let mut all: Vec<Event> = Vec::new();
         loop {
             let after = all.last().map_or(0, |e| e.seq);
-            let page = self.services().store.read(session, after, PAGE).await?;
-            let more = page.len() == PAGE as usize;
+            let store = &self.services().store;
+            let (page, more) = store.page_after(session, after, PAGE).await?;
             all.extend(page.into_iter().map(|e| Arc::unwrap_or_clone(e.event)));
             if !more {
                 return Ok(all);

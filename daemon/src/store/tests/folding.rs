@@ -175,7 +175,7 @@ async fn a_folded_message_is_one_event_with_the_last_number() {
         .collect();
     assert_eq!(seqs, [(3, 3), (1, 4), (5, 5)]);
     assert_eq!(read[1].event.kind, saying("m1", 0, "hel\u{e9}o"));
-    let middle = bed.store.read_before(&id("a"), 5, 1).await.unwrap();
+    let (middle, _) = bed.store.page_before(&id("a"), 5, 1).await.unwrap();
     assert_eq!(json(&middle), json(&read[1..2]));
     // A fork copies folded events as they are.
     bed.store.create(row("b")).await.unwrap();

@@ -1,6 +1,14 @@
 //! The contract between `dwelld` and whoever speaks to it: types, JSON-RPC traits and framing.
 //! Owns names and shapes; must never do IO, spawn tasks or know a runtime.
 
+#![cfg_attr(
+    not(any(feature = "server", feature = "client")),
+    allow(
+        unused_imports,
+        reason = "some names occur in the methods' signatures only"
+    )
+)]
+
 pub mod approval;
 pub mod command;
 pub mod daemon;

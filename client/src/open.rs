@@ -25,6 +25,18 @@ impl Model {
         let named = self.provider.clone().or_else(from_env);
         named.filter(|name| !name.is_empty())
     }
+
+    /// The model that was named. The daemon does not know this directory: a file of it travels with its whole path.
+    fn model(&self) -> Option<String> {
+        let name = self.model.as_ref()?;
+        let path = std::path::Path::new(name);
+        let is_file = path.extension().is_some_and(|ext| ext == "gguf") && path.is_file();
+        let whole = is_file
+            .then(|| std::path::absolute(path))
+            .and_then(Result::ok);
+        let whole = whole.and_then(|path| path.into_os_string().into_string().ok());
+        Some(whole.unwrap_or_else(|| name.clone()))
+    }
 }
 
 /// Makes a session.
@@ -42,7 +54,7 @@ pub(crate) async fn create(
             Some(env.clone()),
             title.clone(),
             model.provider(),
-            model.model.clone(),
+            model.model(),
             None,
             None,
             None,

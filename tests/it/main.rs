@@ -13,6 +13,7 @@ mod command;
 mod crash;
 mod harness_works;
 mod lifecycle;
+mod local;
 mod provider;
 mod session;
 mod store;

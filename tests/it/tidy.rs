@@ -97,6 +97,7 @@ const NEVER: &[(&str, &str)] = &[("rpc", "session::state"), ("turn", "session::a
 const MAY_DEPEND: &[(&str, &[&str])] = &[
     ("dwell-protocol", &[]),
     ("dwelld", &["dwell-protocol"]),
+    ("dwell-local", &["dwell-protocol"]),
     ("dwell", &["dwell-protocol"]),
     ("dwell-tests", &["dwell-protocol", "dwelld", "dwell"]),
 ];

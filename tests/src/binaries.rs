@@ -1,4 +1,4 @@
-//! Where `dwelld` and `dwell` are: built once for a test run, with the same features, so that nothing is built twice.
+//! Where `dwelld`, `dwell` and `dwell-local` are: built once for a test run, with the same features, so that nothing is built twice.
 //! Must never use binaries that are older than the sources, unless somebody names them.
 
 use std::path::{Path, PathBuf};
@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 pub struct Binaries {
     pub daemon: PathBuf,
     pub client: PathBuf,
+    /// Local models; it stands beside the daemon, which finds it there.
+    pub local: PathBuf,
 }
 
 /// The binaries under test. `DWELL_TEST_BIN_DIR` names a folder with others, such as installed ones.
@@ -91,11 +93,12 @@ fn build(profile: Profile) -> Binaries {
         .expect("a profile lies in target")
         .to_owned();
     let mut command = cargo();
-    command.args(["build", "--quiet", "--locked", "--workspace", "--bins"]);
+    command.args(["build", "--quiet", "--locked", "--bins"]);
     match profile {
         // With a test target, because tests decide the features of what they share with the binaries.
-        Profile::Dev => command.args(["--test", "it"]),
-        Profile::Release => command.args(["--release"]),
+        Profile::Dev => command.args(["--workspace", "--test", "it"]),
+        // What is measured, without the engines of local models.
+        Profile::Release => command.args(["--release", "-p", "dwelld", "-p", "dwell"]),
     };
     let done = command
         .arg("--target-dir")
@@ -117,6 +120,7 @@ fn inside(folder: &Path) -> Binaries {
     let binaries = Binaries {
         daemon: folder.join("dwelld"),
         client: folder.join("dwell"),
+        local: folder.join("dwell-local"),
     };
     for file in [&binaries.daemon, &binaries.client] {
         assert!(file.is_file(), "no binary {}", file.display());

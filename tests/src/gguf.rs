@@ -93,6 +93,8 @@ pub fn gguf(weight: Weight) -> Vec<u8> {
         "<|end|>",
     );
     chain.says("<|assistant_endless|>", &[" tick", " tock"], " tick");
+    // The one token that a merge makes.
+    chain.says("<|begin|>", &[write::MERGED], "<|end|>");
     write::gguf(&chain, TEMPLATE, weight)
 }
 

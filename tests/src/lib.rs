@@ -14,6 +14,7 @@ pub mod dwell;
 pub mod events;
 pub mod gguf;
 pub mod http;
+pub mod local;
 pub mod model;
 pub mod procfs;
 pub mod sandbox;

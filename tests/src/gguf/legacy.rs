@@ -4,9 +4,9 @@
 use super::chain::{Chain, Kind};
 
 /// What the `ggjt` model answers to anything.
-pub const GGJT_TEXT: &str = " Hello out of a ggjt file.";
+pub const GGJT_TEXT: &str = "Hello out of a ggjt file.";
 /// What the llama2 checkpoints answer to anything.
-pub const LLAMA2_TEXT: &str = " hello world!";
+pub const LLAMA2_TEXT: &str = "hello world!";
 
 const HEADS: usize = 8;
 const INNER: usize = 32;

@@ -6,6 +6,9 @@ use super::chain::{Chain, Kind};
 const ALIGNMENT: usize = 32;
 const HEAD: usize = 64;
 
+/// What the only merge makes, of its two letters.
+pub(super) const MERGED: &str = "ti";
+
 /// The file's bytes.
 pub(super) fn gguf(chain: &Chain, template: &str, weight: Weight) -> Vec<u8> {
     let dim = chain.tokens.len().next_multiple_of(HEAD);
@@ -135,9 +138,9 @@ fn metadata(
             out.extend((kinds.len() as u64).to_le_bytes());
             kinds.iter().for_each(|kind| out.extend(kind.to_le_bytes()));
         }),
-        // Some loaders refuse a tokenizer that merges nothing; this pair gives a token that is there anyway.
+        // Some loaders refuse a tokenizer that merges nothing.
         entry("tokenizer.ggml.merges", 9, |out| {
-            strings(out, &["t i".to_owned()])
+            strings(out, &[format!("{} {}", &MERGED[..1], &MERGED[1..])])
         }),
         number("tokenizer.ggml.bos_token_id", chain.id("<|begin|>")),
         number("tokenizer.ggml.eos_token_id", chain.id("<|end|>")),

@@ -1,6 +1,6 @@
 //! `config.toml` and the directories: what people set, read once at start. Must never create or change a file.
 
-use crate::provider::registry::Settings as ProviderSettings;
+use crate::provider::settings::Settings as ProviderSettings;
 use crate::session::conversation::History;
 use serde::Deserialize;
 use std::ffi::OsString;
@@ -101,9 +101,31 @@ impl Config {
             }
             Err(error) => anyhow::bail!("cannot read {}: {error}", path.display()),
         };
-        toml::from_str(&text)
-            .map_err(|error| anyhow::anyhow!("cannot use {}: {error}", path.display()))
+        let config: Self = toml::from_str(&text).map_err(|error| {
+            // The parser shows the line, which may hold a key.
+            let shown = if text.contains("api_key") {
+                error.message().to_owned()
+            } else {
+                error.to_string()
+            };
+            anyhow::anyhow!("cannot use {}: {shown}", path.display())
+        })?;
+        if config.provider.holds_a_key() {
+            private(path)?;
+        }
+        Ok(config)
     }
+}
+
+/// A file with a key is for its owner alone.
+fn private(path: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        let path = path.display();
+        anyhow::bail!("{path} holds an api_key and others may read it: run chmod 600 {path}");
+    }
+    Ok(())
 }
 
 /// Where everything is.

@@ -183,6 +183,7 @@ fn services(config: &Config, dirs: &Dirs, store: Store, workspaces: Workspaces) 
             settings: config.provider.clone(),
             search: search_path(dirs),
             local: beside("dwell-local"),
+            has_local_model: Arc::new(|| false),
             child_env: Arc::new(own_variables().collect()),
         }),
         workspaces,

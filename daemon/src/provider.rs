@@ -1,16 +1,32 @@
 //! Providers: what connects a session to a model, and the table of those built in.
 //! Vendor types stay inside each provider's file; retrying is the turn's business.
 
-mod http;
-mod local;
-pub mod openai;
-mod pace;
-mod plugin;
 pub mod registry;
+pub mod settings;
+
+mod anthropic;
+#[cfg(test)]
+mod conformance;
+mod failure;
+mod fit;
+mod http;
+mod key;
+mod local;
+mod ollama;
+mod openai;
+mod pace;
+mod place;
+mod plugin;
+mod preset;
+mod responses;
 mod script;
 mod sse;
 mod stream;
 mod stub;
+#[cfg(test)]
+mod testing;
+mod vendor;
+mod vertex;
 
 use protocol::tool::Definition;
 use registry::Builtin;
@@ -115,6 +131,10 @@ pub struct Request<'a> {
 
 /// A model's connection. Dropping the future of `fetch` cancels it.
 pub trait Provider: Send + Sync {
+    /// The name that it was built by; what it signs is marked with that.
+    fn name(&self) -> &str {
+        ""
+    }
     fn model(&self) -> Option<&str> {
         None
     }
@@ -134,11 +154,11 @@ pub trait Provider: Send + Sync {
     }
 }
 
-/// Those built in, in the order `-p` offers them. Another one: its file, its `pub mod`, and a line here.
+/// Those built in besides the vendors of `preset.rs`. Another one: its file, its `mod`, and a line here.
 const BUILTIN: &[Builtin] = &[
     stub::BUILTIN,
     script::BUILTIN,
-    openai::BUILTIN,
+    vertex::BUILTIN,
     local::builtin("candle"),
     local::builtin("llama"),
     local::builtin("ggml"),

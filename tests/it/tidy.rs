@@ -20,7 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "config",
         &[
-            "provider::registry::Settings",
+            "provider::settings::Settings",
             "session::conversation::History",
             "transport::Limits",
         ],

@@ -2,13 +2,16 @@
 //! memory touches the daemon. Must never load a model.
 
 use super::plugin::Executable;
-use super::registry::{Builtin, Make, ProviderConfig, Providers, lookup};
+use super::preset::is_key_variable;
+use super::registry::{Builtin, Make, ProviderConfig, lookup};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The executable's name; it stands beside the daemon's.
 const NAME: &str = "dwell-local";
+/// The one that takes a pulled model.
+pub(super) const DEFAULT: &str = "candle";
 /// Names another one.
 const VARIABLE: &str = "DWELL_LOCAL";
 
@@ -24,11 +27,10 @@ pub(super) const fn builtin(name: &'static str) -> Builtin {
 pub(super) fn executable(config: &ProviderConfig) -> Executable {
     let named = lookup(&config.env, VARIABLE).map(PathBuf::from);
     let path = named.or_else(|| config.local.clone());
-    let is_key = |name: &str| Providers::key_variables().contains(&name);
     let env: BTreeMap<String, String> = config
         .child_env
         .iter()
-        .filter(|(name, _)| !is_key(name))
+        .filter(|(name, _)| !is_key_variable(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     Executable {

@@ -65,11 +65,16 @@ impl Pace {
 
 /// A provider that keeps the pauses of its name.
 pub(super) struct Paced {
+    pub(super) name: String,
     pub(super) provider: Arc<dyn Provider>,
     pub(super) pace: Arc<Pace>,
 }
 
 impl Provider for Paced {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn model(&self) -> Option<&str> {
         self.provider.model()
     }
@@ -120,6 +125,7 @@ mod tests {
     async fn elapsed_of_a_fetch(pace: &Arc<Pace>, pause: Option<u64>) -> Duration {
         let before = Instant::now();
         let paced = Paced {
+            name: String::new(),
             provider: Arc::new(Refusing(pause)),
             pace: pace.clone(),
         };

@@ -3,9 +3,10 @@
 
 use super::pace::{Pace, Paced};
 use super::plugin::{self, Children, Executable};
-use super::{BUILTIN, BoxFuture, Provider};
+use super::preset::{self, PRESETS, Preset};
+use super::settings::Settings;
+use super::{BUILTIN, BoxFuture, Provider, local, ollama};
 use protocol::provider::ProviderInfo;
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,10 @@ use std::time::Duration;
 pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Makes a new provider. The message of an `Err` is shown as it is.
-pub type Factory =
-    Arc<dyn Fn(Build) -> BoxFuture<'static, Result<Arc<dyn Provider>, String>> + Send + Sync>;
+pub type Factory = Arc<dyn Fn(Build) -> Building + Send + Sync>;
+
+/// A provider that is being made.
+pub(super) type Building = BoxFuture<'static, Result<Arc<dyn Provider>, String>>;
 
 /// All providers of this daemon; a cheap handle.
 #[derive(Clone)]
@@ -27,6 +30,7 @@ pub struct Providers {
 
 struct Inner {
     config: ProviderConfig,
+    settings: Arc<Settings>,
     http: super::http::Http,
     children: Children,
     /// In the order of first registration. Held for look-ups only, never across a build.
@@ -57,6 +61,8 @@ pub struct ProviderConfig {
     pub search: Vec<PathBuf>,
     /// The executable with the local models, if `DWELL_LOCAL` names no other.
     pub local: Option<PathBuf>,
+    /// Whether a model lies on this machine that the local providers would take.
+    pub has_local_model: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The environment of executables that serve providers: the daemon's whole own, since a provider may need a key.
     pub child_env: Arc<BTreeMap<String, String>>,
 }
@@ -68,33 +74,9 @@ impl Default for ProviderConfig {
             settings: Settings::default(),
             search: Vec::new(),
             local: None,
+            has_local_model: Arc::new(|| false),
             child_env: Arc::default(),
         }
-    }
-}
-
-/// The table `[provider]` of `config.toml`. Keys are not among it: they come from the environment only.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Settings {
-    /// Which one to use without `-p`.
-    pub default: Option<String>,
-    /// How long a stream may bring no data before it counts as stalled.
-    pub idle_timeout_ms: Option<u64>,
-    /// How long an executable that serves providers is kept when nobody uses it; ten minutes where it is not said.
-    pub child_stop_after_ms: Option<u64>,
-    /// How long it may say nothing in a round trip; ten minutes where it is not said, since a local model may read long.
-    pub child_silence_ms: Option<u64>,
-    pub openai: super::openai::Settings,
-}
-
-impl Settings {
-    pub(super) fn child_stop_after(&self) -> Duration {
-        Duration::from_millis(self.child_stop_after_ms.unwrap_or(600_000))
-    }
-
-    pub(super) fn child_silence(&self) -> Duration {
-        Duration::from_millis(self.child_silence_ms.unwrap_or(600_000))
     }
 }
 
@@ -113,7 +95,8 @@ pub struct Build {
     pub env: Env,
     /// The session's own variables, without the daemon's.
     pub session: Option<Arc<BTreeMap<String, String>>>,
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
+    pub(super) child_env: Arc<BTreeMap<String, String>>,
     pub(super) http: super::http::Http,
 }
 
@@ -144,36 +127,33 @@ pub(super) struct Builtin {
 pub(super) enum Make {
     /// In the daemon.
     Here(fn(Build) -> Result<Arc<dyn Provider>, String>),
+    /// In the daemon, after a look at the world.
+    Later(fn(Build) -> Building),
     /// In the executable with the local models.
     Local,
 }
 
-/// Variables with keys of model vendors: no tool may see them.
-const KEY_VARIABLES: &[&str] = &[
-    "OPENAI_API_KEY",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "AZURE_OPENAI_API_KEY",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "MISTRAL_API_KEY",
-    "GROQ_API_KEY",
-    "OPENROUTER_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "XAI_API_KEY",
-    "OLLAMA_API_KEY",
-];
-
 impl Providers {
     /// With those built in.
     pub fn new(config: ProviderConfig) -> Self {
-        let registered = BUILTIN.iter().map(|builtin| built_in(builtin, &config));
+        let is_known = |name: &str| {
+            PRESETS.iter().any(|preset| preset.name == name)
+                || BUILTIN.iter().any(|builtin| builtin.name == name)
+        };
+        let own = config.settings.named.iter();
+        let own = own.filter(|(name, _)| !is_known(name));
+        let own = own.map(|(name, named)| vendor(Preset::own(name, named), "config", &config));
+        let vendors = PRESETS.iter().cloned();
+        let vendors = vendors.map(|preset| vendor(preset, "builtin", &config));
+        let builtin = BUILTIN.iter().map(|builtin| built_in(builtin, &config));
+        let registered = builtin.chain(vendors).chain(own);
         Self {
             inner: Arc::new(Inner {
                 registered: Mutex::new(registered.collect()),
                 http: super::http::Http::default(),
                 children: Children::new(config.settings.child_stop_after()),
                 paces: Mutex::default(),
+                settings: Arc::new(config.settings.clone()),
                 config,
             }),
         }
@@ -206,7 +186,8 @@ impl Providers {
             model: options.model.filter(|model| !model.is_empty()),
             env: layered(options.env.clone(), self.inner.config.env.clone()),
             session: options.env,
-            settings: self.inner.config.settings.clone(),
+            settings: self.inner.settings.clone(),
+            child_env: self.inner.config.child_env.clone(),
             http: self.inner.http.clone(),
         };
         let provider = match self.maker(name) {
@@ -215,7 +196,11 @@ impl Providers {
             None => return Err(self.unknown(name)),
         };
         let pace = self.pace(name);
-        Ok(Arc::new(Paced { provider, pace }))
+        Ok(Arc::new(Paced {
+            name: name.to_owned(),
+            provider,
+            pace,
+        }))
     }
 
     /// Until when the provider's vendor wants no further request, in milliseconds since the Unix epoch.
@@ -224,18 +209,31 @@ impl Providers {
     }
 
     /// Which one to use without `-p`. The stub, where nothing is set up, says so itself.
-    pub fn default_name(&self) -> String {
+    pub async fn default_name(&self) -> String {
         let config = &self.inner.config;
         let chosen = lookup(&config.env, "DWELL_PROVIDER");
         let chosen = chosen.or_else(|| config.settings.default.clone());
-        let chosen = chosen.filter(|name| !name.is_empty());
-        let set_up = || super::openai::is_set_up(config).then_some("openai");
-        chosen.unwrap_or_else(|| set_up().unwrap_or("stub").to_owned())
+        if let Some(name) = chosen.filter(|name| !name.is_empty()) {
+            return name;
+        }
+        if let Some(preset) = PRESETS.iter().find(|preset| preset.is_set_up(config)) {
+            return preset.name.to_string();
+        }
+        let name = if ollama::runs(&self.inner.http).await {
+            "ollama"
+        } else if (config.has_local_model)() {
+            local::DEFAULT
+        } else {
+            "stub"
+        };
+        name.to_owned()
     }
 
-    /// Variables that hold keys, to be kept out of the environment of tools.
-    pub fn key_variables() -> &'static [&'static str] {
-        KEY_VARIABLES
+    /// Whether a variable holds a key, to be kept out of the environment of tools.
+    pub fn is_key_variable(&self, name: &str) -> bool {
+        let named = self.inner.settings.named.values();
+        let mut own = named.filter_map(|named| named.api_key_variable.as_deref());
+        own.any(|own| own == name) || preset::is_key_variable(name)
     }
 
     /// Whoever registered the name, else its executable.
@@ -339,7 +337,8 @@ fn built_in(builtin: &Builtin, config: &ProviderConfig) -> Registered {
         Make::Here(build) => Maker::Factory(Arc::new(move |options| {
             Box::pin(std::future::ready(build(options)))
         })),
-        Make::Local => Maker::Executable(super::local::executable(config)),
+        Make::Later(build) => Maker::Factory(Arc::new(build)),
+        Make::Local => Maker::Executable(local::executable(config)),
     };
     Registered {
         info: ProviderInfo {
@@ -348,6 +347,23 @@ fn built_in(builtin: &Builtin, config: &ProviderConfig) -> Registered {
             default_model: (builtin.default_model)(config),
         },
         maker,
+    }
+}
+
+fn vendor(preset: Preset, source: &str, config: &ProviderConfig) -> Registered {
+    let info = ProviderInfo {
+        name: preset.name.to_string(),
+        source: source.to_owned(),
+        default_model: preset.default_model(config),
+    };
+    let preset = Arc::new(preset);
+    let build = move |build: Build| -> BoxFuture<'static, _> {
+        let preset = preset.clone();
+        Box::pin(async move { preset.build(&build).await })
+    };
+    Registered {
+        info,
+        maker: Maker::Factory(Arc::new(build)),
     }
 }
 
@@ -442,21 +458,47 @@ mod tests {
         assert!(!Arc::ptr_eq(&first, &second));
     }
 
-    #[test]
-    fn default_is_the_variable_then_config_then_a_key_then_stub() {
+    #[tokio::test]
+    async fn default_is_the_variable_then_config_then_the_first_that_is_set_up() {
+        async fn chosen(config: ProviderConfig) -> String {
+            Providers::new(config).default_name().await
+        }
         let mut config = with(&[("DWELL_PROVIDER", "a"), ("OPENAI_API_KEY", "k")]);
         config.settings.default = Some("b".to_owned());
-        assert_eq!(Providers::new(config).default_name(), "a");
+        assert_eq!(chosen(config).await, "a");
 
         let mut config = with(&[("OPENAI_API_KEY", "k")]);
         config.settings.default = Some("b".to_owned());
-        assert_eq!(Providers::new(config).default_name(), "b");
+        assert_eq!(chosen(config).await, "b");
 
         let server = with(&[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")]);
-        assert_eq!(Providers::new(server).default_name(), "openai");
+        assert_eq!(chosen(server).await, "openai");
+        let two = with(&[("GEMINI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")]);
+        assert_eq!(chosen(two).await, "anthropic");
+        let other = with(&[("MISTRAL_API_KEY", "k"), ("GITHUB_TOKEN", "k")]);
+        assert_eq!(chosen(other).await, "mistral");
+        assert_eq!(chosen(with(&[("OLLAMA_HOST", "box")])).await, "ollama");
+    }
 
-        let nothing = Providers::new(with(&[("OPENAI_API_KEY", "")]));
-        assert_eq!(nothing.default_name(), "stub");
+    #[test]
+    fn variables_with_keys_are_known_and_one_of_another_use_is_left_to_tools() {
+        let mut config = with(&[]);
+        let named: super::super::settings::Named =
+            toml::from_str("base_url = 'http://127.0.0.1:1'\napi_key_variable = 'MINE'").unwrap();
+        config.settings.named.insert("mine".to_owned(), named);
+        let providers = Providers::new(config);
+        for name in [
+            "OPENAI_API_KEY",
+            "GEMINI_API_KEY",
+            "GOOGLE_API_KEY",
+            "MINE",
+            "LLAMA_SERVER_API_KEY",
+        ] {
+            assert!(providers.is_key_variable(name), "{name}");
+        }
+        assert!(!providers.is_key_variable("GITHUB_TOKEN"));
+        assert!(!providers.is_key_variable("PATH"));
+        assert!(providers.names().contains(&"mine".to_owned()));
     }
 
     #[test]

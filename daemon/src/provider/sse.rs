@@ -1,4 +1,4 @@
-//! Server-sent events out of bytes, cut anywhere. Does no input or output, and never keeps more than one event.
+//! Server-sent events, or lines of JSON, out of bytes cut anywhere. Does no input or output, and never keeps more than one event.
 
 use std::mem;
 
@@ -15,8 +15,19 @@ pub(super) struct Event<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLarge;
 
+/// What stands between two events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// Server-sent events.
+    #[default]
+    Events,
+    /// Every line that is not blank is the data of one.
+    Lines,
+}
+
 #[derive(Default)]
 pub(super) struct Parser {
+    framing: Framing,
     /// The begin of a line whose end has not come.
     partial: Vec<u8>,
     name: String,
@@ -30,6 +41,13 @@ pub(super) struct Parser {
 }
 
 impl Parser {
+    pub(super) fn new(framing: Framing) -> Self {
+        Self {
+            framing,
+            ..Self::default()
+        }
+    }
+
     /// Bytes of data lines so far: what counts as a sign of life, as comments and blank lines do not.
     pub(super) fn received(&self) -> u64 {
         self.received
@@ -82,7 +100,7 @@ impl Parser {
             return Err(TooLarge);
         }
         self.partial.extend_from_slice(bytes);
-        if self.partial.starts_with(b"data") {
+        if self.framing == Framing::Lines || self.partial.starts_with(b"data") {
             self.received += bytes.len() as u64;
         }
         Ok(())
@@ -98,6 +116,13 @@ impl Parser {
         }
         if line.is_empty() {
             return self.dispatch(each);
+        }
+        if self.framing == Framing::Lines {
+            self.received += line.len() as u64;
+            return each(Event {
+                name: "",
+                data: line,
+            });
         }
         // A comment is a field without a name.
         match field(line) {
@@ -198,6 +223,28 @@ mod tests {
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(parse(&single), told());
+    }
+
+    #[test]
+    fn lines_cut_at_any_byte_are_the_same_events() {
+        let bytes = "{\"a\":\"€\"}\r\n\n{\"b\": 1}\n{\"last\":\"data: x\"}".as_bytes();
+        let lines = |cut: usize| {
+            let mut told = Vec::new();
+            let mut each = |event: Event<'_>| {
+                told.push(String::from_utf8(event.data.to_vec()).unwrap());
+                Ok::<(), TooLarge>(())
+            };
+            let mut parser = Parser::new(Framing::Lines);
+            for piece in [&bytes[..cut], &bytes[cut..]] {
+                parser.feed(piece, &mut each).unwrap();
+            }
+            parser.finish(&mut each).unwrap();
+            told
+        };
+        for cut in 0..=bytes.len() {
+            let expected = ["{\"a\":\"€\"}", "{\"b\": 1}", "{\"last\":\"data: x\"}"];
+            assert_eq!(lines(cut), expected, "cut at {cut}");
+        }
     }
 
     #[test]

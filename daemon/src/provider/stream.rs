@@ -2,8 +2,8 @@
 //! Must never know what a vendor's events mean, nor put a header or a URL's query into a message.
 
 use super::http::{authority, root_cause};
-use super::sse::{Event, Parser, TooLarge};
-use super::{ErrorClass, ProviderError};
+use super::sse::{Event, Framing, Parser, TooLarge};
+use super::{ErrorClass, ProviderError, ProviderEvent};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url};
 use std::time::{Duration, SystemTime};
@@ -33,6 +33,19 @@ pub(super) enum Flow {
     Tail,
     /// That was the end mark.
     Ended,
+}
+
+pub(super) type Emit<'a> = dyn FnMut(ProviderEvent) + Send + 'a;
+
+/// One answer, put together from what comes: text goes on at once, calls when they are complete.
+pub(super) trait Answer: Send {
+    fn event(&mut self, event: &Event<'_>, emit: &mut Emit<'_>) -> Result<Flow, ProviderError>;
+    /// Where the answer is now.
+    fn flow(&self) -> Flow;
+    /// An answer that is not streamed.
+    fn object(&mut self, body: &[u8], emit: &mut Emit<'_>) -> Result<(), ProviderError>;
+    /// Tells what waits for the end, unless the answer is one that cannot count.
+    fn end(self: Box<Self>, emit: &mut Emit<'_>) -> Result<(), ProviderError>;
 }
 
 /// How the body came to its end.
@@ -68,9 +81,10 @@ impl Peer {
     pub(super) async fn read(
         &self,
         mut response: Response,
+        framing: Framing,
         each: &mut (dyn FnMut(Event<'_>) -> Result<Flow, ProviderError> + Send),
     ) -> Result<End, ProviderError> {
-        let mut parser = Parser::default();
+        let mut parser = Parser::new(framing);
         let mut flow = Flow::Open;
         let mut received = 0;
         let mut deadline = Instant::now() + self.idle;

@@ -17,6 +17,8 @@ pub struct RoundEnd {
     pub usage: Option<(u64, u64, u64)>,
     pub window: Option<u64>,
     pub signed: Vec<Value>,
+    /// Whose the signed blocks are: the session may talk to another by the time they are recorded.
+    pub provider: String,
 }
 
 /// Asks the model until it answers or trying again makes no sense.
@@ -43,6 +45,7 @@ pub async fn run(context: &Context, round: Round) -> Result<Work, Stop> {
         match result {
             Ok(()) => {
                 end.window = provider.window();
+                end.provider = provider.name().to_owned();
                 return context.port.round_done(end).await.map_err(Stop::Failed);
             }
             Err(error) => message = again(context, &error, attempt, &end).await?,

@@ -1,20 +1,24 @@
 //! One answer, put together from its events: text goes on at once, calls when they are complete.
 //! Does no input or output.
 
-use super::super::sse::{Event, Parser};
-use super::super::stream::{Flow, Peer};
+use super::super::failure;
+use super::super::sse::Event;
+use super::super::stream::{Answer, Emit, Flow, Peer};
 use super::super::{ErrorClass, ProviderError, ProviderEvent};
+use super::Reasoning;
 use super::chunk::{CallDelta, Choice, Chunk, Delta, FunctionDelta, Text};
-use super::failure;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use std::mem;
 
 /// The largest arguments of one call.
 const ARGUMENTS: usize = 16 * 1024 * 1024;
 
-type Emit<'a> = dyn FnMut(ProviderEvent) + Send + 'a;
-
-pub(super) struct Answer<'a> {
+pub(super) struct Completion<'a> {
     peer: &'a Peer,
+    reasoning: Reasoning,
+    /// What has to go back, as far as it came.
+    thought: String,
+    details: Vec<Value>,
     calls: Vec<PendingCall>,
     usage: Option<Value>,
     /// Why the model stopped; its presence makes the answer whole.
@@ -29,31 +33,33 @@ struct PendingCall {
     id: Option<String>,
     name: String,
     arguments: String,
+    extra: Value,
 }
 
-impl<'a> Answer<'a> {
-    pub(super) fn new(peer: &'a Peer) -> Self {
+impl<'a> Completion<'a> {
+    pub(super) fn new(peer: &'a Peer, reasoning: Reasoning) -> Self {
         Self {
             peer,
+            reasoning,
+            thought: String::new(),
+            details: Vec::new(),
             calls: Vec::new(),
             usage: None,
             finish: None,
             said: false,
         }
     }
+}
 
-    pub(super) fn flow(&self) -> Flow {
+impl Answer for Completion<'_> {
+    fn flow(&self) -> Flow {
         match self.finish {
             Some(_) => Flow::Tail,
             None => Flow::Open,
         }
     }
 
-    pub(super) fn event(
-        &mut self,
-        event: &Event<'_>,
-        emit: &mut Emit<'_>,
-    ) -> Result<Flow, ProviderError> {
+    fn event(&mut self, event: &Event<'_>, emit: &mut Emit<'_>) -> Result<Flow, ProviderError> {
         let data = event.data.trim_ascii();
         if data == b"[DONE]" {
             return Ok(Flow::Ended);
@@ -69,32 +75,42 @@ impl<'a> Answer<'a> {
         Ok(self.flow())
     }
 
-    /// An answer that is not streamed, or a stream that calls itself JSON.
-    pub(super) fn whole(&mut self, body: &[u8], emit: &mut Emit<'_>) -> Result<(), ProviderError> {
-        if body.trim_ascii_start().starts_with(b"{") {
-            self.chunk(body, emit)?;
-        } else {
-            let mut each = |event: Event<'_>| self.event(&event, emit).map(drop);
-            let mut parser = Parser::default();
-            parser.feed(body, &mut each)?;
-            parser.finish(&mut each)?;
-        }
+    fn object(&mut self, body: &[u8], emit: &mut Emit<'_>) -> Result<(), ProviderError> {
+        self.chunk(body, emit)?;
         match self.finish.is_some() || self.said || !self.calls.is_empty() {
             true => Ok(()),
             false => Err(self.peer.nonsense(body)),
         }
     }
 
-    /// Tells the calls and the usage, unless the answer is one that cannot count.
-    pub(super) fn end(mut self, emit: &mut Emit<'_>) -> Result<(), ProviderError> {
+    fn end(mut self: Box<Self>, emit: &mut Emit<'_>) -> Result<(), ProviderError> {
         self.calls.sort_by_key(|call| call.index);
         let calls: Vec<_> = self.calls.iter().map(PendingCall::event).collect();
         let verdict = self.verdict(&calls);
-        if verdict.is_ok() {
-            calls.into_iter().for_each(&mut *emit);
+        if verdict.is_ok() && !calls.is_empty() {
+            let signed = self.signed().map(ProviderEvent::Signed);
+            calls.into_iter().chain(signed).for_each(&mut *emit);
         }
         emit_usage(self.usage.as_ref(), emit);
         verdict
+    }
+}
+
+impl Completion<'_> {
+    /// What the vendor wants back with the results of the calls.
+    fn signed(&mut self) -> Option<Value> {
+        match self.reasoning {
+            Reasoning::Hidden => None,
+            Reasoning::Content => Some(json!({"reasoning_content": self.thought})),
+            Reasoning::Details if self.details.is_empty() => None,
+            Reasoning::Details => Some(json!({"reasoning_details": mem::take(&mut self.details)})),
+            Reasoning::ThoughtSignatures => {
+                let extra = self.calls.iter_mut().map(|call| call.extra.take());
+                let extra: Vec<_> = extra.collect();
+                let some = extra.iter().any(|extra| !extra.is_null());
+                some.then(|| json!({"extra_content": extra}))
+            }
+        }
     }
 
     fn verdict(&self, calls: &[ProviderEvent]) -> Result<(), ProviderError> {
@@ -156,11 +172,23 @@ impl<'a> Answer<'a> {
 
     fn delta(&mut self, delta: Delta, emit: &mut Emit<'_>) -> Result<(), ProviderError> {
         if let Some(text) = text(delta.reasoning_content).or_else(|| text(delta.reasoning)) {
+            if self.reasoning == Reasoning::Content {
+                self.thought.push_str(&text);
+            }
             emit(ProviderEvent::Thinking(text));
         }
-        for text in [delta.content, delta.refusal].into_iter().filter_map(text) {
-            self.said = true;
-            emit(ProviderEvent::Saying(text));
+        if self.reasoning == Reasoning::Details {
+            self.details
+                .extend(delta.reasoning_details.into_iter().flatten());
+        }
+        for text in [delta.content, delta.refusal].into_iter().flatten() {
+            if !text.thought.is_empty() {
+                emit(ProviderEvent::Thinking(text.thought));
+            }
+            if !text.said.is_empty() {
+                self.said = true;
+                emit(ProviderEvent::Saying(text.said));
+            }
         }
         for call in delta.tool_calls.into_iter().flatten() {
             self.call(call)?;
@@ -170,6 +198,7 @@ impl<'a> Answer<'a> {
                 index: Some(0),
                 id: None,
                 function: Some(*function),
+                extra_content: None,
             }),
             None => Ok(()),
         }
@@ -181,6 +210,9 @@ impl<'a> Answer<'a> {
         let place = self.place(delta.index, id.as_deref(), &function);
         let call = &mut self.calls[place];
         call.id = call.id.take().or(id);
+        if let Some(extra) = delta.extra_content {
+            call.extra = extra;
+        }
         call.take(function);
         match call.arguments.len() > ARGUMENTS {
             true => Err(ProviderError {
@@ -251,7 +283,7 @@ impl PendingCall {
 }
 
 fn text(text: Option<Text>) -> Option<String> {
-    text.map(|text| text.0).filter(|text| !text.is_empty())
+    text.map(|text| text.said).filter(|text| !text.is_empty())
 }
 
 fn emit_usage(usage: Option<&Value>, emit: &mut Emit<'_>) {

@@ -40,6 +40,9 @@ pub(super) struct Delta {
     pub(super) reasoning_content: Option<Text>,
     #[serde(default)]
     pub(super) reasoning: Option<Text>,
+    /// The blocks of a vendor that joins many.
+    #[serde(default)]
+    pub(super) reasoning_details: Option<Vec<Value>>,
     #[serde(default)]
     pub(super) tool_calls: Option<Vec<CallDelta>>,
     /// A call as older servers write it.
@@ -55,6 +58,9 @@ pub(super) struct CallDelta {
     pub(super) id: Option<String>,
     #[serde(default)]
     pub(super) function: Option<FunctionDelta>,
+    /// What a vendor wants back with the call.
+    #[serde(default)]
+    pub(super) extra_content: Option<Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -67,8 +73,19 @@ pub(super) struct FunctionDelta {
 }
 
 /// A string, or the text of a list of parts; anything else is no text.
-#[derive(Debug, PartialEq)]
-pub(super) struct Text(pub(super) String);
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Text {
+    pub(super) said: String,
+    /// Of parts that are thinking.
+    pub(super) thought: String,
+}
+
+impl Text {
+    fn said(said: String) -> Self {
+        let thought = String::new();
+        Self { said, thought }
+    }
+}
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -86,31 +103,36 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-        Ok(Text(text.to_owned()))
+        Ok(Text::said(text.to_owned()))
     }
 
     fn visit_string<E>(self, text: String) -> Result<Text, E> {
-        Ok(Text(text))
+        Ok(Text::said(text))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Text, A::Error> {
-        let mut text = String::new();
+        let mut text = Text::default();
         while let Some(part) = parts.next_element::<Value>()? {
-            text.push_str(part["text"].as_str().unwrap_or_default());
+            text.said
+                .push_str(part["text"].as_str().unwrap_or_default());
+            for thought in part["thinking"].as_array().into_iter().flatten() {
+                let thought = thought["text"].as_str().unwrap_or_default();
+                text.thought.push_str(thought);
+            }
         }
-        Ok(Text(text))
+        Ok(text)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Text, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Text(String::new()))
+        Ok(Text::default())
     }
 
     fn visit_unit<E>(self) -> Result<Text, E> {
-        Ok(Text(String::new()))
+        Ok(Text::default())
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Text, E> {
-        Ok(Text(String::new()))
+        Ok(Text::default())
     }
 }

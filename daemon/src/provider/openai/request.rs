@@ -1,22 +1,27 @@
 //! The conversation as a chat completion's body. What a model once wrote may be wrong; what is sent never is.
 
-use super::super::{Message, Request, ToolCall};
+use super::super::fit::{self, Ids};
+use super::super::vendor::Call as RoundTrip;
+use super::super::{Message, Signed, ToolCall};
+use super::{Quirks, Reasoning};
 use protocol::event::Image;
 use protocol::tool::Definition;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// The longest id of a call that the vendor takes.
-const ID: usize = 40;
-/// The longest name of a function that the vendor takes.
-const NAME: usize = 64;
+/// Stands where no model's reply came between a tool's result and a person's words.
+const NO_REPLY: &str = "(no reply)";
+/// What Gemini takes in place of a signature for a call that another model made.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
     messages: Vec<Wire<'a>>,
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tools: &'a [Definition],
 }
@@ -37,6 +42,10 @@ enum Wire<'a> {
     },
     Assistant {
         content: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_content: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_details: Option<&'a Value>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
     },
@@ -71,6 +80,8 @@ struct Call<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     function: Function<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<Cow<'a, Value>>,
 }
 
 #[derive(Serialize)]
@@ -79,34 +90,50 @@ struct Function<'a> {
     arguments: String,
 }
 
-pub(super) fn body(model: &str, request: &Request<'_>) -> Result<Vec<u8>, String> {
+pub(super) fn body(call: &RoundTrip<'_>, quirks: &Quirks) -> Result<Vec<u8>, String> {
     let body = Body {
-        model,
-        messages: messages(request.messages),
+        model: call.model,
+        messages: messages(call.provider, call.request.messages, quirks),
         stream: true,
-        stream_options: StreamOptions {
+        stream_options: quirks.stream_options.then_some(StreamOptions {
             include_usage: true,
-        },
-        tools: request.tools,
+        }),
+        tools: call.request.tools,
     };
     serde_json::to_vec(&body).map_err(|error| format!("cannot write the request: {error}"))
 }
 
-fn messages(messages: &[Message]) -> Vec<Wire<'_>> {
+fn messages<'a>(provider: &str, messages: &'a [Message], quirks: &Quirks) -> Vec<Wire<'a>> {
+    let mut ids = Ids::new(quirks.ids);
     let mut wire = Vec::with_capacity(messages.len());
     for message in messages {
         match (wire.last_mut(), message) {
             (Some(Wire::User { content: before }), Message::User { content, images }) => {
                 join(before, content, images);
+                continue;
             }
-            _ => wire.extend(translate(message)),
+            (Some(Wire::Tool { .. }), Message::User { .. }) if quirks.assistant_after_tools => {
+                wire.push(Wire::Assistant {
+                    content: Some(NO_REPLY),
+                    reasoning_content: None,
+                    reasoning_details: None,
+                    tool_calls: Vec::new(),
+                });
+            }
+            _ => {}
         }
+        wire.extend(translate(provider, message, quirks, &mut ids));
     }
     wire
 }
 
 /// `None` for a message that says nothing.
-fn translate(message: &Message) -> Option<Wire<'_>> {
+fn translate<'a>(
+    provider: &str,
+    message: &'a Message,
+    quirks: &Quirks,
+    ids: &mut Ids<'a>,
+) -> Option<Wire<'a>> {
     Some(match message {
         Message::System { content } if content.is_empty() => return None,
         Message::System { content } => Wire::System { content },
@@ -119,24 +146,65 @@ fn translate(message: &Message) -> Option<Wire<'_>> {
         Message::Assistant {
             content,
             tool_calls,
-            ..
+            signed,
         } => {
             if content.is_empty() && tool_calls.is_empty() {
                 return None;
             }
+            let own = own(provider, signed);
             Wire::Assistant {
                 content: Some(content.as_str()).filter(|content| !content.is_empty()),
-                tool_calls: tool_calls.iter().map(call).collect(),
+                reasoning_content: (quirks.reasoning == Reasoning::Content
+                    && !tool_calls.is_empty())
+                .then(|| own["reasoning_content"].as_str().unwrap_or_default()),
+                reasoning_details: (quirks.reasoning == Reasoning::Details)
+                    .then(|| &own["reasoning_details"])
+                    .filter(|details| details.is_array()),
+                tool_calls: calls(tool_calls, &own["extra_content"], quirks, ids),
             }
         }
         Message::Tool {
             tool_call_id,
             content,
         } => Wire::Tool {
-            tool_call_id: id(tool_call_id),
+            tool_call_id: ids.of(tool_call_id),
             content,
         },
     })
+}
+
+/// What this provider wants back of a message; null when there is nothing.
+fn own<'a>(provider: &str, signed: &'a [Signed]) -> &'a Value {
+    let own = signed.iter().find(|signed| signed.provider == provider);
+    own.map_or(&Value::Null, |signed| &signed.block)
+}
+
+fn calls<'a>(
+    calls: &'a [ToolCall],
+    extra: &'a Value,
+    quirks: &Quirks,
+    ids: &mut Ids<'a>,
+) -> Vec<Call<'a>> {
+    let signs = quirks.reasoning == Reasoning::ThoughtSignatures;
+    let extra_of = |n: usize| match &extra[n] {
+        Value::Null if signs && n == 0 => {
+            let unsigned = json!({"google": {"thought_signature": NO_SIGNATURE}});
+            Some(Cow::Owned(unsigned))
+        }
+        Value::Null => None,
+        extra => signs.then_some(Cow::Borrowed(extra)),
+    };
+    let call = |(n, call): (usize, &'a ToolCall)| Call {
+        id: ids.of(&call.id),
+        kind: "function",
+        function: Function {
+            name: fit::name(&call.name),
+            arguments: serde_json::to_string(&call.arguments)
+                .expect("a JSON object has string keys only"),
+        },
+        extra_content: extra_of(n),
+    };
+    calls.iter().enumerate().map(call).collect()
 }
 
 /// Two user messages in a row become one: many models' templates want the roles to alternate.
@@ -167,49 +235,18 @@ fn parts<'a>(text: Cow<'a, str>, images: &[Image]) -> Vec<Part<'a>> {
     text.into_iter().chain(images).collect()
 }
 
-fn call(call: &ToolCall) -> Call<'_> {
-    Call {
-        id: id(&call.id),
-        kind: "function",
-        function: Function {
-            name: name(&call.name),
-            arguments: serde_json::to_string(&call.arguments)
-                .expect("a JSON object has string keys only"),
-        },
-    }
-}
-
-/// The vendor refuses longer ones, which another provider may have given; their ends differ most.
-fn id(id: &str) -> Cow<'_, str> {
-    let length = id.chars().count();
-    match length > ID {
-        true => id.chars().skip(length - ID).collect::<String>().into(),
-        false => id.into(),
-    }
-}
-
-/// A model may have called a tool by a name that no tool can have: refused now, that would end the session for good.
-fn name(name: &str) -> Cow<'_, str> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !name.is_empty() && name.len() <= NAME && name.chars().all(fits) {
-        return name.into();
-    }
-    let fitting = name.chars().map(|c| if fits(c) { c } else { '_' });
-    let fitting: String = fitting.take(NAME).collect();
-    match fitting.is_empty() {
-        true => "unnamed".into(),
-        false => fitting.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::{Value, json};
 
     fn sent(conversation: Value) -> Value {
+        with(conversation, &Quirks::NONE)
+    }
+
+    fn with(conversation: Value, quirks: &Quirks) -> Value {
         let conversation: Vec<Message> = serde_json::from_value(conversation).unwrap();
-        serde_json::to_value(messages(&conversation)).unwrap()
+        serde_json::to_value(messages("me", &conversation, quirks)).unwrap()
     }
 
     #[test]
@@ -261,24 +298,99 @@ mod tests {
         );
     }
 
+    fn tool_round(signed: Value) -> Value {
+        json!([
+            {"role": "assistant", "content": "", "signed": signed, "tool_calls": [
+                {"id": "call_1", "name": "read", "arguments": {}},
+                {"id": "call_2", "name": "read", "arguments": {}}]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "{}"},
+            {"role": "tool", "tool_call_id": "call_2", "content": "{}"},
+            {"role": "user", "content": "u"},
+        ])
+    }
+
     #[test]
-    fn names_and_ids_that_the_vendor_refuses_are_made_to_fit() {
-        assert_eq!(name("functions.read file"), "functions_read_file");
-        assert_eq!(name(""), "unnamed");
-        assert_eq!(name(&"x".repeat(99)).len(), NAME);
-        assert_eq!(id(&format!("{}end", "y".repeat(60))).len(), ID);
-        assert_eq!(id("call_1"), "call_1");
+    fn what_a_vendor_wants_back_goes_to_it_alone() {
+        let quirks = |reasoning| Quirks {
+            reasoning,
+            ..Quirks::NONE
+        };
+        let mine = |block: Value| tool_round(json!([{"provider": "me", "block": block}]));
+        let others = |block: Value| tool_round(json!([{"provider": "other", "block": block}]));
+
+        let block = json!({"reasoning_content": "hm"});
+        let sent = |conversation| with(conversation, &quirks(Reasoning::Content));
+        assert_eq!(sent(mine(block.clone()))[0]["reasoning_content"], "hm");
+        assert_eq!(sent(others(block.clone()))[0]["reasoning_content"], "");
+        assert_eq!(
+            with(mine(block), &Quirks::NONE)[0].get("reasoning_content"),
+            None
+        );
+
+        let block = json!({"extra_content": [{"google": {"thought_signature": "s"}}, null]});
+        let sent = |conversation| with(conversation, &quirks(Reasoning::ThoughtSignatures));
+        let calls = sent(mine(block.clone()))[0]["tool_calls"].clone();
+        let signature = |call: &Value| call["extra_content"]["google"]["thought_signature"].clone();
+        assert_eq!(
+            (signature(&calls[0]), signature(&calls[1])),
+            ("s".into(), Value::Null)
+        );
+        let calls = sent(others(block))[0]["tool_calls"].clone();
+        assert_eq!(signature(&calls[0]), NO_SIGNATURE);
+
+        let block = json!({"reasoning_details": [{"type": "reasoning.text", "text": "t"}]});
+        let sent = |conversation| with(conversation, &quirks(Reasoning::Details));
+        assert_eq!(
+            sent(mine(block.clone()))[0]["reasoning_details"],
+            block["reasoning_details"]
+        );
+        assert_eq!(sent(others(block))[0].get("reasoning_details"), None);
+    }
+
+    #[test]
+    fn strict_ids_are_the_same_for_a_call_and_its_result_and_no_user_follows_a_tool() {
+        let quirks = Quirks {
+            ids: fit::IdRule::Exact(9),
+            assistant_after_tools: true,
+            ..Quirks::NONE
+        };
+        let sent = with(tool_round(json!([])), &quirks);
+        let ids = [0, 1].map(|n| sent[0]["tool_calls"][n]["id"].clone());
+        assert_eq!(ids[0].as_str().unwrap().len(), 9);
+        assert_ne!(ids[0], ids[1]);
+        assert_eq!(
+            [&sent[1]["tool_call_id"], &sent[2]["tool_call_id"]],
+            [&ids[0], &ids[1]]
+        );
+        assert_eq!(
+            (&sent[3]["role"], &sent[4]["role"]),
+            (&"assistant".into(), &"user".into())
+        );
     }
 
     #[test]
     fn body_asks_for_a_stream_with_usage_and_leaves_out_missing_tools() {
-        let request = Request {
+        let request = super::super::super::Request {
             messages: &[],
             tools: &[],
         };
-        let body: Value = serde_json::from_slice(&body("m", &request).unwrap()).unwrap();
+        let call = RoundTrip {
+            provider: "me",
+            model: "m",
+            window: None,
+            request: &request,
+        };
+        let body_of = |quirks: &Quirks| -> Value {
+            serde_json::from_slice(&body(&call, quirks).unwrap()).unwrap()
+        };
         let expected = json!({"model": "m", "messages": [], "stream": true,
             "stream_options": {"include_usage": true}});
-        assert_eq!(body, expected);
+        assert_eq!(body_of(&Quirks::NONE), expected);
+        let unasked = Quirks {
+            stream_options: false,
+            ..Quirks::NONE
+        };
+        let expected = json!({"model": "m", "messages": [], "stream": true});
+        assert_eq!(body_of(&unasked), expected);
     }
 }

@@ -1,31 +1,19 @@
 //! The provider against a server on loopback that writes exactly the bytes a test gives it.
 
 use super::super::registry::{BuildOptions, ProviderConfig, Providers};
-use super::super::sse::Parser;
-use super::super::stream::Peer;
+use super::super::sse::{Event, Parser};
+use super::super::testing::{Say, chunk, doing, head, plain, saying, serve, sse, user};
+use super::super::{ErrorClass, Provider, ProviderError, ProviderEvent, Request};
 use super::*;
-use crate::provider::Message;
-use serde_json::{Value, json};
-use std::sync::Mutex;
+use reqwest::Url;
+use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 /// Short for a test, long for a loaded machine.
 const IDLE: Duration = Duration::from_millis(300);
 const KEY: &str = "sk-secret-0123456789";
-
-fn saying(text: &str) -> ProviderEvent {
-    ProviderEvent::Saying(text.to_owned())
-}
-
-fn doing(id: Option<&str>, name: &str, arguments: Value) -> ProviderEvent {
-    ProviderEvent::Doing {
-        id: id.map(str::to_owned),
-        name: name.to_owned(),
-        arguments,
-    }
-}
 
 fn event(value: &Value) -> String {
     format!("data: {value}\n\n")
@@ -52,10 +40,10 @@ fn read(pieces: &[&[u8]]) -> Result<Vec<ProviderEvent>, ProviderError> {
     let url = Url::parse("http://127.0.0.1:1/v1").unwrap();
     let peer = Peer::new(&url, IDLE);
     let mut events = Vec::new();
-    let mut answer = Answer::new(&peer);
+    let mut answer: Box<dyn Answer> = Box::new(answer::Completion::new(&peer, Reasoning::Hidden));
     let mut emit = |event| events.push(event);
     let mut parser = Parser::default();
-    let mut each = |event: super::super::sse::Event<'_>| answer.event(&event, &mut emit).map(drop);
+    let mut each = |event: Event<'_>| answer.event(&event, &mut emit).map(drop);
     for piece in pieces {
         parser.feed(piece, &mut each)?;
     }
@@ -66,125 +54,6 @@ fn read(pieces: &[&[u8]]) -> Result<Vec<ProviderEvent>, ProviderError> {
 
 fn meaning(stream: &str) -> Vec<ProviderEvent> {
     read(&[stream.as_bytes()]).unwrap()
-}
-
-/// A server that answers each request on its connections with the next of the answers, the last one again and again.
-struct Server {
-    url: String,
-    /// Head and body of each request, in order, and how many connections there were.
-    seen: Arc<Mutex<(Vec<String>, usize)>>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-#[derive(Clone)]
-enum Say {
-    Bytes(Vec<u8>),
-    /// These bytes every so often, for ever.
-    Again(Vec<u8>, Duration),
-    Silence,
-    Close,
-    Abort,
-}
-
-fn head(content_type: &str) -> Say {
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n\r\n"
-    );
-    Say::Bytes(head.into())
-}
-
-fn chunk(body: &str) -> Say {
-    Say::Bytes(format!("{:x}\r\n{body}\r\n", body.len()).into())
-}
-
-fn last() -> Say {
-    Say::Bytes(b"0\r\n\r\n".to_vec())
-}
-
-fn sse(body: &str) -> Vec<Say> {
-    vec![head("text/event-stream"), chunk(body), last()]
-}
-
-fn plain(status: &str, headers: &str, body: &str) -> Vec<Say> {
-    let length = body.len();
-    let answer = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\n\r\n{body}");
-    vec![Say::Bytes(answer.into())]
-}
-
-async fn serve(answers: Vec<Vec<Say>>) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let seen = Arc::new(Mutex::new((Vec::new(), 0)));
-    let next = Arc::new(Mutex::new(answers));
-    let task = tokio::spawn({
-        let seen = seen.clone();
-        async move {
-            let mut connections = tokio::task::JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                seen.lock().unwrap().1 += 1;
-                connections.spawn(speak(stream, seen.clone(), next.clone()));
-            }
-        }
-    });
-    Server { url, seen, task }
-}
-
-async fn speak(
-    mut stream: TcpStream,
-    seen: Arc<Mutex<(Vec<String>, usize)>>,
-    next: Arc<Mutex<Vec<Vec<Say>>>>,
-) {
-    while let Some(request) = hear(&mut stream).await {
-        seen.lock().unwrap().0.push(request);
-        let answer = {
-            let mut next = next.lock().unwrap();
-            match next.len() {
-                1 => next[0].clone(),
-                _ => next.remove(0),
-            }
-        };
-        for say in answer {
-            match say {
-                Say::Bytes(bytes) => stream.write_all(&bytes).await.unwrap(),
-                Say::Again(bytes, pause) => {
-                    while stream.write_all(&bytes).await.is_ok() {
-                        tokio::time::sleep(pause).await;
-                    }
-                    return;
-                }
-                Say::Silence => std::future::pending().await,
-                Say::Close => return,
-                Say::Abort => {
-                    stream.set_zero_linger().unwrap();
-                    return;
-                }
-            }
-        }
-    }
-}
-
-async fn hear(stream: &mut TcpStream) -> Option<String> {
-    let mut bytes = Vec::new();
-    loop {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.to_lowercase();
-            let length = length.split_once("content-length: ");
-            let length = length.map_or("0", |(_, rest)| rest.lines().next().unwrap());
-            if body.len() >= length.parse().unwrap() {
-                return Some(text);
-            }
-        }
-        if stream.read_buf(&mut bytes).await.ok()? == 0 {
-            return None;
-        }
-    }
 }
 
 fn providers(url: &str) -> Providers {
@@ -207,10 +76,7 @@ async fn openai(url: &str) -> Arc<dyn Provider> {
 
 /// One round trip: all that was told before it ended, and how it ended.
 async fn ask(provider: &dyn Provider) -> (Vec<ProviderEvent>, Result<(), ProviderError>) {
-    let messages = [Message::User {
-        content: "hello".to_owned(),
-        images: Vec::new(),
-    }];
+    let messages = [user("hello")];
     let request = Request {
         messages: &messages,
         tools: &[],
@@ -531,13 +397,13 @@ async fn connection_is_used_again_and_the_request_is_what_the_vendor_expects() {
     for _ in 0..3 {
         ask(&*provider).await.1.unwrap();
     }
-    let seen = server.seen.lock().unwrap();
-    assert_eq!((seen.0.len(), seen.1), (3, 1));
-    let (head, body) = seen.0[0].split_once("\r\n\r\n").unwrap();
+    let seen = server.seen();
+    assert_eq!((seen.len(), server.connections()), (3, 1));
+    let (head, body) = seen[0].split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("POST /v1/chat/completions HTTP/1.1"));
     assert!(head.contains(&format!("authorization: Bearer {KEY}")));
     let body: Value = serde_json::from_str(body).unwrap();
-    assert_eq!(body["model"], MODEL);
+    assert_eq!(body["model"], super::super::preset::model_of("openai"));
     assert_eq!(
         body["messages"],
         json!([{"role": "user", "content": "hello"}])
@@ -592,7 +458,10 @@ async fn model_is_the_options_then_the_variables() {
         .unwrap();
     assert_eq!(
         (usual.model(), usual.window()),
-        (Some(MODEL), Some(400_000))
+        (
+            Some(super::super::preset::model_of("openai")),
+            Some(1_050_000)
+        )
     );
 
     let none = Providers::new(ProviderConfig::default());

@@ -206,13 +206,12 @@ impl Actor {
             return Ok(Work::Over);
         };
         let (turn, message) = (self.turn_id(), round.message);
-        let provider = self.row.provider.clone();
         let mut drafts: Vec<Draft> = Vec::new();
         let mut add = |kind| drafts.push((turn.clone(), kind));
         for block in end.signed {
             add(EventKind::Signed {
                 message: message.clone(),
-                provider: provider.clone(),
+                provider: end.provider.clone(),
                 block,
             });
         }

@@ -2,7 +2,7 @@
 
 use super::Sessions;
 use crate::provider::Provider;
-use crate::provider::registry::BuildOptions;
+use crate::provider::registry::{BuildOptions, Providers};
 use crate::session::actor::now_ms;
 use crate::session::fork;
 use crate::session::message::Msg;
@@ -24,12 +24,13 @@ impl Sessions {
             return Err(SessionError::Stopping);
         }
         let cwd = directory(&new.cwd).await?;
-        let provider_name = new
-            .provider
-            .clone()
-            .unwrap_or_else(|| self.services().providers.default_name());
+        let providers = &self.services().providers;
+        let provider_name = match new.provider.clone() {
+            Some(name) => name,
+            None => providers.default_name().await,
+        };
         check_env(new.env.as_ref())?;
-        let env = tool_env(new.env.clone());
+        let env = tool_env(new.env.clone(), providers);
         let provider = self.build(&provider_name, new.model.clone(), &env).await?;
         let id = name::fresh();
         let row = row_of(&id, &cwd, &new, provider_name, &env);
@@ -205,7 +206,10 @@ fn check_env(env: Option<&BTreeMap<String, String>>) -> SessionResult<()> {
 }
 
 /// What tools see: the client's environment, or the plainest of the daemon's own; never a secret of dwell's.
-fn tool_env(given: Option<BTreeMap<String, String>>) -> BTreeMap<String, String> {
+fn tool_env(
+    given: Option<BTreeMap<String, String>>,
+    providers: &Providers,
+) -> BTreeMap<String, String> {
     const PLAIN: [&str; 9] = [
         "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME", "SHELL", "TZ",
     ];
@@ -216,7 +220,6 @@ fn tool_env(given: Option<BTreeMap<String, String>>) -> BTreeMap<String, String>
             .collect()
     };
     let mut env: BTreeMap<String, String> = given.unwrap_or_else(own);
-    let secret = crate::provider::registry::Providers::key_variables();
-    env.retain(|name, _| !name.starts_with("DWELL_") && !secret.contains(&name.as_str()));
+    env.retain(|name, _| !name.starts_with("DWELL_") && !providers.is_key_variable(name));
     env
 }

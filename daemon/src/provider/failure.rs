@@ -1,7 +1,7 @@
 //! What went wrong in the vendor's own words, and whether trying again may mend it.
 
-use super::super::stream::Peer;
-use super::super::{ErrorClass, ProviderError};
+use super::stream::Peer;
+use super::{ErrorClass, ProviderError};
 use serde_json::Value;
 
 /// Types and codes of errors that may be gone the next time.
@@ -9,6 +9,7 @@ const PASSING: &[&str] = &[
     "overloaded",
     "rate_limit",
     "server_error",
+    "api_error",
     "internal",
     "timeout",
     "unavailable",
@@ -33,29 +34,39 @@ pub(super) fn reported(peer: &Peer, error: &Value) -> ProviderError {
     }
 }
 
-pub(super) fn page(peer: &Peer) -> ProviderError {
-    let name = peer.name();
+/// Where a person sets what was wrong.
+#[derive(Clone, Debug)]
+pub(super) struct Hints {
+    /// The key: a variable, or what stands for it.
+    pub(super) key: String,
+    /// The base URL.
+    pub(super) base: String,
+}
+
+pub(super) fn page(peer: &Peer, hints: &Hints) -> ProviderError {
+    let (name, base) = (peer.name(), &hints.base);
     ProviderError {
         class: ErrorClass::Fatal,
         message: format!(
-            "{name} answered with a web page (text/html) where a model's answer belongs: check OPENAI_BASE_URL (most end with /v1)"
+            "{name} answered with a web page (text/html) where a model's answer belongs: check {base}"
         ),
     }
 }
 
 /// Adds what a person can do about it.
-pub(super) fn with_hint(mut error: ProviderError) -> ProviderError {
+pub(super) fn with_hint(mut error: ProviderError, hints: &Hints) -> ProviderError {
     if LASTING.iter().any(|word| error.message.contains(word)) {
         error.class = ErrorClass::Fatal;
     }
     let ErrorClass::Status { code, .. } = error.class else {
         return error;
     };
-    error.message += match code {
-        401 | 403 => ": check OPENAI_API_KEY",
-        404 => ": check OPENAI_BASE_URL (most end with /v1) and the model's name",
-        300..=399 => ": it redirects, so check OPENAI_BASE_URL",
-        _ => "",
+    let Hints { key, base } = hints;
+    error.message += &match code {
+        401 | 403 => format!(": check {key}"),
+        404 => format!(": check {base} and the model's name"),
+        300..=399 => format!(": it redirects, so check {base}"),
+        _ => String::new(),
     };
     error
 }
@@ -138,13 +149,18 @@ mod tests {
 
     #[test]
     fn exhausted_quota_is_not_tried_again() {
-        let error = with_hint(ProviderError {
+        let hints = Hints {
+            key: "K".to_owned(),
+            base: "B".to_owned(),
+        };
+        let error = ProviderError {
             class: ErrorClass::Status {
                 code: 429,
                 retry_after_ms: None,
             },
             message: "no money (insufficient_quota)".to_owned(),
-        });
+        };
+        let error = with_hint(error, &hints);
         assert_eq!(error.class, ErrorClass::Fatal);
     }
 }

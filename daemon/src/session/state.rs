@@ -1,5 +1,8 @@
 //! A session's state: a pure, total fold of its events. Must never do IO, read a clock or refuse an event.
 
+mod call;
+mod turn;
+
 use super::conversation::{Assistant, Conversation};
 use protocol::approval::{Answer, Approval};
 use protocol::event::{Event, EventKind, TurnStatus};
@@ -230,101 +233,6 @@ impl State {
         }
     }
 
-    fn apply_turn(&mut self, event: &Event) {
-        match &event.kind {
-            EventKind::TurnStarted {
-                text,
-                images,
-                token,
-                ..
-            } => {
-                self.begin_turn(event, token.as_deref());
-                self.conversation.user(text.clone(), images.clone());
-                if self.title.is_empty() {
-                    self.title = title_of(text);
-                }
-            }
-            EventKind::RoundStarted { round, message } => self.begin_round(event, *round, message),
-            EventKind::TurnEnded { status, reply } => self.end_turn(event, *status, reply),
-            _ => {}
-        }
-    }
-
-    fn apply_message(&mut self, event: &Event) {
-        match &event.kind {
-            EventKind::Saying {
-                message,
-                offset,
-                text,
-            } => {
-                self.saw_message(message);
-                self.conversation.saying(message, *offset, text);
-            }
-            EventKind::Said { message, text } => self.said(message, text),
-            EventKind::Signed {
-                message,
-                provider,
-                block,
-            } => self.conversation.signed(message, provider, block),
-            EventKind::Unsaid { message } => self.conversation.unsaid(message),
-            EventKind::Thinking { message, .. } => self.saw_message(message),
-            _ => {}
-        }
-    }
-
-    fn apply_call(&mut self, event: &Event) {
-        match &event.kind {
-            EventKind::Doing {
-                call,
-                message,
-                name,
-                arguments,
-                id,
-                ..
-            } => {
-                self.doing(event);
-                if let Some(message) = message {
-                    self.conversation
-                        .doing(message, call, id.as_deref(), name, arguments);
-                }
-            }
-            EventKind::CallStarted { call } => {
-                if let Some(open) = self.open_calls.iter_mut().find(|c| c.call == *call) {
-                    open.started = true;
-                }
-            }
-            EventKind::Done { call, result, .. } => self.done(call, result),
-            EventKind::ApprovalAsked { .. } => self.asked(event),
-            EventKind::ApprovalAnswered {
-                approval,
-                answer,
-                by,
-                reason,
-                ..
-            } => {
-                if let Some(asked) = self.approvals.remove(approval) {
-                    let (call, by, reason) = (asked.call, by.clone(), reason.clone());
-                    self.answered.insert(
-                        approval.clone(),
-                        Answered {
-                            call,
-                            answer: *answer,
-                            by,
-                            reason,
-                        },
-                    );
-                }
-            }
-            EventKind::ApprovalWithdrawn { approval, .. } => {
-                self.approvals.remove(approval);
-            }
-            EventKind::Granted { tool, pattern } => {
-                self.grants.push((tool.clone(), pattern.clone()))
-            }
-            _ => {}
-        }
-    }
-
     fn apply_context(&mut self, event: &Event) {
         match &event.kind {
             EventKind::ProviderSwitched { name, model } => {
@@ -339,151 +247,6 @@ impl State {
             _ => {}
         }
         self.usage = None;
-    }
-
-    fn begin_turn(&mut self, event: &Event, token: Option<&str>) {
-        let Some(id) = event.turn.clone() else { return };
-        self.counters.turns = self.counters.turns.max(number(id.as_str()));
-        if let Some(token) = token {
-            self.tokens
-                .insert(token.to_owned(), Token::Turn(id.clone(), event.seq));
-        }
-        self.last = None;
-        self.turn = Some(Turn {
-            id,
-            started_seq: event.seq,
-            rounds: 0,
-            round: None,
-            repeat: None,
-        });
-    }
-
-    fn begin_round(&mut self, event: &Event, round: u32, message: &MessageId) {
-        self.saw_message(message);
-        self.conversation.begin(message, event.seq);
-        if let Some(turn) = &mut self.turn {
-            turn.rounds = turn.rounds.max(round);
-            let message = message.clone();
-            turn.round = Some(Round {
-                message,
-                started_seq: event.seq,
-                whole: false,
-                calls: 0,
-            });
-        }
-    }
-
-    fn end_turn(&mut self, event: &Event, status: TurnStatus, reply: &str) {
-        self.conversation.end();
-        if let Some(id) = &event.turn {
-            self.ended.insert(id.clone(), event.seq);
-            self.open_calls.retain(|c| c.turn.as_ref() != Some(id));
-        }
-        let open = &self.open_calls;
-        self.approvals
-            .retain(|_, a| open.iter().any(|c| c.call == a.call));
-        self.turn = None;
-        self.last = Some((status, reply.to_owned()));
-    }
-
-    fn said(&mut self, message: &MessageId, text: &str) {
-        self.saw_message(message);
-        self.conversation.said(message, text);
-        if let Some(round) = self.turn.as_mut().and_then(|t| t.round.as_mut())
-            && round.message == *message
-        {
-            round.whole = true;
-        }
-    }
-
-    fn doing(&mut self, event: &Event) {
-        let EventKind::Doing {
-            call,
-            message,
-            name,
-            arguments,
-            parent,
-            ..
-        } = &event.kind
-        else {
-            return;
-        };
-        self.counters.calls = self.counters.calls.max(number(call.as_str()));
-        if let (Some(message), Some(round)) =
-            (message, self.turn.as_mut().and_then(|t| t.round.as_mut()))
-            && round.message == *message
-        {
-            round.calls += 1;
-        }
-        self.open_calls.push(OpenCall {
-            call: call.clone(),
-            turn: event.turn.clone(),
-            name: name.clone(),
-            arguments: arguments.clone(),
-            parent: parent.clone(),
-            by_model: message.is_some(),
-            started: false,
-        });
-    }
-
-    fn done(&mut self, call: &CallId, result: &Map<String, Value>) {
-        let Some(at) = self.open_calls.iter().position(|c| c.call == *call) else {
-            return;
-        };
-        let open = self.open_calls.remove(at);
-        self.approvals.retain(|_, a| a.call != *call);
-        if !open.by_model {
-            return;
-        }
-        let times = self.count_repeat(open.name, open.arguments, result);
-        self.conversation.done(call, result, times);
-    }
-
-    fn count_repeat(&mut self, name: String, arguments: Value, result: &Map<String, Value>) -> u32 {
-        let times = self.repeats(&name, &arguments, result);
-        if let Some(turn) = &mut self.turn {
-            turn.repeat = (times > 0).then(|| Repeat {
-                name,
-                arguments,
-                result: result.clone(),
-                times,
-            });
-        }
-        times
-    }
-
-    /// How often, with this result, the same call will have failed in the same way, one after the other; 0 for a success.
-    pub fn repeats(&self, name: &str, arguments: &Value, result: &Map<String, Value>) -> u32 {
-        let Some(turn) = &self.turn else { return 0 };
-        if result.get("ok") != Some(&Value::Bool(false)) {
-            return 0;
-        }
-        let same = |r: &&Repeat| r.name == name && r.arguments == *arguments && r.result == *result;
-        turn.repeat.as_ref().filter(same).map_or(0, |r| r.times) + 1
-    }
-
-    fn asked(&mut self, event: &Event) {
-        let EventKind::ApprovalAsked {
-            approval,
-            call,
-            tool,
-            arguments,
-            why,
-        } = &event.kind
-        else {
-            return;
-        };
-        self.counters.approvals = self.counters.approvals.max(number(approval.as_str()));
-        let asked = Approval {
-            approval: approval.clone(),
-            session: event.session.clone(),
-            call: call.clone(),
-            tool: tool.clone(),
-            arguments: arguments.clone(),
-            why: why.clone(),
-            asked_at: event.at,
-        };
-        self.approvals.insert(approval.clone(), asked);
     }
 
     fn enqueue(&mut self, event: &Event) {
@@ -510,10 +273,6 @@ impl State {
             client: client.clone(),
             at: event.at,
         });
-    }
-
-    fn saw_message(&mut self, message: &MessageId) {
-        self.counters.messages = self.counters.messages.max(number(message.as_str()));
     }
 }
 

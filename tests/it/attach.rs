@@ -28,6 +28,25 @@ fn two_clients_see_the_same_stream() {
 }
 
 #[test]
+fn two_clients_get_every_one_of_five_thousand_pieces() {
+    let daemon = TestDaemon::start();
+    let (mut one, mut two) = (daemon.client(), daemon.client());
+    let session = one.session(&daemon.work());
+    one.attach(&session, None);
+    two.attach(&session, None);
+    let script: String = (0..5_000)
+        .map(|number| format!("say w{number} \n"))
+        .collect();
+    one.start(&session, &script);
+    let wanted: String = (0..5_000).map(|number| format!("w{number} ")).collect();
+    for mut client in [one, two] {
+        let events = client.until_ended();
+        assert_eq!(events.said().trim_end(), wanted.trim_end());
+        events.assert_consecutive(events.0[0]["seq"].as_u64().unwrap() - 1);
+    }
+}
+
+#[test]
 fn a_late_client_in_mid_message_sees_all_of_it_once() {
     let daemon = TestDaemon::start();
     let mut early = daemon.client();

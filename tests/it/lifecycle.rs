@@ -407,6 +407,7 @@ fn status_says_what_the_daemon_holds() {
 #[test]
 fn a_binary_replaced_under_a_running_daemon_changes_nothing() {
     let sandbox = Sandbox::new();
+    sandbox.permissions(&json!({"execute": "allow"}));
     let copy = sandbox.path("dwelld");
     fs::copy(&binaries().daemon, &copy).unwrap();
     let mut daemon = TestDaemon::stopped(sandbox, &copy);
@@ -414,10 +415,16 @@ fn a_binary_replaced_under_a_running_daemon_changes_nothing() {
     let mut client = daemon.client();
     let session = client.session(&daemon.work());
     client.attach(&session, None);
-    client.start(&session, "say begun\nwait 100\ndo list {}\nsay finished");
+    // The first command is run after the exchange: what runs commands must not be looked for in the file.
+    client.start(
+        &session,
+        "say begun\nwait 200\ndo execute {\"command\": \"echo ran > ran\"}\nsay finished",
+    );
+    client.until_type("saying");
     fs::remove_file(&copy).unwrap();
     fs::write(&copy, "another build").unwrap();
     assert_eq!(client.until_ended().last()["status"], "completed");
+    assert_eq!(daemon.read("ran"), "ran\n");
     assert_eq!(client.turn(&session, "say on").said(), "on");
 }
 

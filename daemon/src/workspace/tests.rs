@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
 struct Place {
@@ -325,9 +326,26 @@ async fn answers_at_once_are_all_written() {
                 .await
         })
     });
-    for write in writes.collect::<Vec<_>>() {
+    // Whoever reads meanwhile finds a whole file, or none yet.
+    let path = place.cwd().join(".agents/permissions.json");
+    let writes = writes.collect::<Vec<_>>();
+    let done = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&done);
+    let reader = tokio::task::spawn_blocking(move || {
+        let mut whole = 0;
+        while !over.load(Ordering::Relaxed) {
+            if let Ok(text) = fs::read_to_string(&path) {
+                serde_json::from_str::<Value>(&text).unwrap();
+                whole += 1;
+            }
+        }
+        whole
+    });
+    for write in writes {
         write.await.unwrap().unwrap();
     }
+    done.store(true, Ordering::Relaxed);
+    assert!(reader.await.unwrap() > 0);
     let written: Value = serde_json::from_str(&place.written()).unwrap();
     assert_eq!(written["execute"].as_object().unwrap().len(), 20);
     assert_eq!(place.run("make 7").await, Allow);

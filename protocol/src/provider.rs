@@ -14,7 +14,7 @@ use serde_json::Value;
 pub struct ProviderInfo {
     /// The name for `-p`.
     pub name: String,
-    /// Where it comes from: `builtin`, `plugin NAME`, `executable`.
+    /// Where it comes from: `builtin`, `config` (one's own), `plugin NAME`, `executable`.
     pub source: String,
     /// The model it uses when none is named, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,3 +22,4 @@ mod tidy;
 mod tools;
 mod transport;
 mod turn;
+mod vendor;

@@ -72,6 +72,15 @@ impl Answer {
         .delta(&json!({"role": "assistant", "content": ""}))
     }
 
+    /// A stream in another interface's words: nothing has come yet.
+    pub fn raw() -> Self {
+        Self {
+            status: 200,
+            headers: vec![("content-type".to_owned(), "text/event-stream".to_owned())],
+            steps: Vec::new(),
+        }
+    }
+
     /// Another status, with a JSON error as the body.
     pub fn status(status: u16, message: &str) -> Self {
         let headers = vec![("content-type".to_owned(), "application/json".to_owned())];

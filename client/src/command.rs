@@ -9,6 +9,7 @@ mod export;
 mod fork;
 mod log;
 mod ls;
+mod model;
 mod new;
 mod providers;
 mod queue;
@@ -83,6 +84,8 @@ commands! {
     Commands => commands,
     /// List providers
     Providers => providers,
+    /// Fetch and remove models that run on this machine
+    Model => model,
     /// Decide whether a directory's own .agents/ files count
     Trust => trust,
     /// See after the daemon

@@ -11,6 +11,7 @@ mod environment;
 mod error;
 mod follow;
 mod link;
+mod local;
 mod open;
 mod out;
 mod paint;

@@ -26,6 +26,11 @@ impl Model {
         named.filter(|name| !name.is_empty())
     }
 
+    /// Whether a person chose what to talk to.
+    pub(crate) fn is_named(&self) -> bool {
+        self.provider().is_some()
+    }
+
     /// The model that was named. The daemon does not know this directory: a file of it travels with its whole path.
     fn model(&self) -> Option<String> {
         let name = self.model.as_ref()?;

@@ -58,8 +58,12 @@ async fn settle_trust(link: &Link, session: &Session) -> Result<(), Failure> {
         Err(failure) if failure.kind == Some(ErrorKind::MethodNotFound) => None,
         other => other?,
     };
-    let mut tty = Tty::find().filter(|_| std::io::stdin().is_terminal());
-    trust::settle(link, &session.cwd, waiting, tty.as_mut()).await
+    trust::settle(link, &session.cwd, waiting, tty().as_mut()).await
+}
+
+/// The terminal for questions before the first line, where lines come from one.
+pub(crate) fn tty() -> Option<Tty> {
+    Tty::find().filter(|_| std::io::stdin().is_terminal())
 }
 
 /// Says where the session has gone: nowhere.

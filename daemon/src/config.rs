@@ -1,5 +1,6 @@
 //! `config.toml` and the directories: what people set, read once at start. Must never create or change a file.
 
+use crate::model::Settings as ModelSettings;
 use crate::provider::settings::Settings as ProviderSettings;
 use crate::session::conversation::History;
 use serde::Deserialize;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     pub provider: ProviderSettings,
+    pub model: ModelSettings,
     pub turn: Turn,
     pub history: HistorySettings,
     pub session: Session,

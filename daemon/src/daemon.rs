@@ -2,6 +2,7 @@
 
 use crate::command::Commands;
 use crate::config::{Config, Dirs};
+use crate::model::{Means, Models};
 use crate::own_dir;
 use crate::provider::registry::{ProviderConfig, Providers};
 use crate::rpc;
@@ -115,11 +116,14 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         home: dirs.home.clone(),
         state_dir: dirs.state.clone(),
     });
-    let sessions = Sessions::new(services(&config, &dirs, store.clone(), workspaces.clone()));
+    let models = models(&config, &dirs);
+    let parts = (store.clone(), workspaces.clone(), models.clone());
+    let sessions = Sessions::new(services(&config, &dirs, parts));
     let connections = Connections::default();
     let methods = rpc::methods(rpc::Parts {
         sessions: sessions.clone(),
         commands: Commands::new(sessions.clone()),
+        models,
         trusts: workspaces.trust(),
         connections: connections.clone(),
         shutdown: shutdown.clone(),
@@ -175,7 +179,11 @@ async fn serve(listener: &Listener, service: Service, sessions: &Sessions, shutd
     tokio::join!(transport::serve(listener, service, stop.clone()), ending);
 }
 
-fn services(config: &Config, dirs: &Dirs, store: Store, workspaces: Workspaces) -> Services {
+fn services(
+    config: &Config,
+    dirs: &Dirs,
+    (store, workspaces, models): (Store, Workspaces, Models),
+) -> Services {
     Services {
         store,
         providers: Providers::new(ProviderConfig {
@@ -183,7 +191,7 @@ fn services(config: &Config, dirs: &Dirs, store: Store, workspaces: Workspaces) 
             settings: config.provider.clone(),
             search: search_path(dirs),
             local: beside("dwell-local"),
-            has_local_model: Arc::new(|| false),
+            has_local_model: Arc::new(move || models.is_any_here()),
             child_env: Arc::new(own_variables().collect()),
         }),
         workspaces,
@@ -197,6 +205,16 @@ fn services(config: &Config, dirs: &Dirs, store: Store, workspaces: Workspaces) 
         left: Arc::new(Notify::new()),
         stopping: AtomicBool::new(false),
     }
+}
+
+fn models(config: &Config, dirs: &Dirs) -> Models {
+    let named = std::env::var_os("DWELL_LOCAL").filter(|path| !path.is_empty());
+    Models::new(Means {
+        folder: dirs.data.join("models"),
+        settings: config.model.clone(),
+        local: named.map(PathBuf::from).or_else(|| beside("dwell-local")),
+        env: Arc::new(own_variables().collect()),
+    })
 }
 
 fn transport_limits(config: &Config) -> transport::Limits {

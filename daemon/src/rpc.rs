@@ -9,12 +9,14 @@ mod daemon;
 mod detach;
 mod error;
 mod later;
+mod model;
 mod provider;
 mod session;
 mod tool;
 mod turn;
 
 use crate::command::Commands;
+use crate::model::Models;
 use crate::session::Sessions;
 use crate::shutdown::Shutdown;
 use crate::transport::{Connections, Context};
@@ -51,6 +53,8 @@ pub struct Parts {
     pub sessions: Sessions,
     /// Slash commands.
     pub commands: Commands,
+    /// Local models.
+    pub models: Models,
     /// Decisions about directories.
     pub trusts: Trusts,
     /// How many clients there are.

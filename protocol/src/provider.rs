@@ -51,6 +51,59 @@ pub struct ModelInfo {
     pub size: Option<u64>,
 }
 
+/// A model of the catalogue, or one that lies among the pulled ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LocalModel {
+    /// Its name, for `model/pull` and for `--model` of the provider `llama`.
+    pub name: String,
+    /// What it is good for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// Its licence, as an SPDX expression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub licence: Option<String>,
+    /// Bytes: on the disk when it is there, else to be fetched.
+    pub size: u64,
+    /// The file, when it is on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// A model that shows how things work, and not more: whoever shows its answers says so.
+    #[serde(default)]
+    pub demo: bool,
+}
+
+/// The notification `model/progress`, to whoever called `model/pull`. Each replaces the one before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelProgress {
+    /// The model.
+    pub name: String,
+    /// What is being done.
+    pub step: PullStep,
+    /// Bytes done of this step.
+    pub done: u64,
+    /// Bytes of this step, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Where from: the address of a server, or `pip`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// The steps of a pull, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PullStep {
+    /// Bytes come.
+    Fetching,
+    /// They are compared with what the catalogue says.
+    Checking,
+    /// They are written in a form that is computed fast.
+    Preparing,
+    /// Any other.
+    #[serde(other)]
+    Unknown,
+}
+
 /// Providers.
 #[cfg(any(feature = "server", feature = "client"))]
 #[cfg_attr(
@@ -105,13 +158,14 @@ pub trait ProviderRpc {
 pub trait ModelRpc {
     /// Models on this machine and in the catalogue.
     #[method(name = "list", param_kind = map)]
-    async fn model_list(&self) -> Result<Vec<ModelInfo>, ErrorObjectOwned>;
+    async fn model_list(&self) -> Result<Vec<LocalModel>, ErrorObjectOwned>;
 
-    /// Fetches one; progress arrives as notifications.
-    #[method(name = "pull", param_kind = map)]
-    async fn model_pull(&self, name: String) -> Result<ModelInfo, ErrorObjectOwned>;
+    /// Fetches one, or waits for a fetch that runs; `model/progress` comes meanwhile. It goes on when the caller goes
+    /// away. A model that is there already is answered at once.
+    #[method(name = "pull", param_kind = map, with_extensions)]
+    async fn model_pull(&self, name: String) -> Result<LocalModel, ErrorObjectOwned>;
 
-    /// Removes one from this machine.
+    /// Removes one from this machine, and what was fetched of it so far.
     #[method(name = "remove", param_kind = map)]
     async fn model_remove(&self, name: String) -> Result<Empty, ErrorObjectOwned>;
 }

@@ -14,6 +14,7 @@ mod crash;
 mod harness_works;
 mod lifecycle;
 mod local;
+mod model;
 mod provider;
 mod session;
 mod store;

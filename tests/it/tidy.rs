@@ -20,6 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "config",
         &[
+            "model::Settings",
             "provider::settings::Settings",
             "session::conversation::History",
             "transport::Limits",
@@ -34,6 +35,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "session",
             "workspace",
             "command",
+            "model",
             "transport::Context",
             "shutdown",
             "store::ListQuery",
@@ -84,7 +86,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("workspace", &["toolbox", "process", "stdio_rpc", "config"]),
-    ("model", &["provider"]),
+    ("model", &["process"]),
     ("store", &[]),
     ("process", &[]),
     ("stdio_rpc", &["process"]),

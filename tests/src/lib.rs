@@ -12,6 +12,7 @@ pub mod client;
 pub mod daemon;
 pub mod dwell;
 pub mod events;
+pub mod files;
 pub mod gguf;
 pub mod http;
 pub mod local;

@@ -11,7 +11,7 @@ use crate::open::{self, Model};
 use crate::paint::{Paint, Part};
 use crate::place::{self, Place};
 use crate::render::{Channel, Chunk, Prompts, Renderer};
-use crate::{out, select, trust};
+use crate::{local, out, select, trust};
 use protocol::error::ErrorKind;
 use protocol::event::{Event, EventKind, TurnStatus};
 use protocol::id::TurnId;
@@ -26,6 +26,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) struct Args {
     #[command(flatten)]
     model: Model,
+
+    /// Pull this model first, unless it is here, and ask it (`dwell model list` shows which there are)
+    #[arg(long, value_name = "MODEL", conflicts_with = "session")]
+    pull: Option<String>,
 
     /// In this session [default: a new one]
     #[arg(short, long, value_name = "SESSION")]
@@ -59,7 +63,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
 }
 
 /// The session to ask in, after its directory's trust has been settled.
-async fn settle(link: &Link, args: &Args, tty: Option<&mut Tty>) -> Result<Session, Failure> {
+async fn settle(link: &Link, args: &Args, mut tty: Option<&mut Tty>) -> Result<Session, Failure> {
     let (session, waiting) = match &args.session {
         Some(word) => {
             let session = select::session(link, word).await?;
@@ -68,10 +72,15 @@ async fn settle(link: &Link, args: &Args, tty: Option<&mut Tty>) -> Result<Sessi
         }
         None => {
             let cwd = place::here()?;
-            let made = open::create(link, &cwd, &args.model, None);
+            let model = match &args.pull {
+                Some(name) => local::chosen(link, name, &args.model).await?,
+                None => args.model.clone(),
+            };
+            let made = open::create(link, &cwd, &model, None);
             let (made, waiting) =
                 futures_util::future::join(made, trust::waiting(link, &cwd)).await;
-            (made?, waiting)
+            let made = local::offer(link, made?, &model, tty.as_deref_mut()).await?;
+            (made, waiting)
         }
     };
     let waiting = match waiting {

@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::open::{self, Model};
 use crate::place::{self, Place};
-use crate::{repl, select};
+use crate::{local, repl, select};
 
 #[derive(clap::Args, Debug, Default)]
 pub(crate) struct Args {
@@ -17,7 +17,11 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         Some(word) => select::session(&link, &word).await?,
         None => match select::last(&link).await? {
             Some(session) => session,
-            None => open::create(&link, &place::here()?, &Model::default(), None).await?,
+            None => {
+                let model = Model::default();
+                let made = open::create(&link, &place::here()?, &model, None).await?;
+                local::offer(&link, made, &model, repl::tty().as_mut()).await?
+            }
         },
     };
     repl::run(link, session).await

@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::open::{self, Model};
 use crate::place::{self, Place};
-use crate::{out, repl};
+use crate::{local, out, repl};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -35,5 +35,6 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     if args.detached || !terminal {
         return out::line(session.id.as_str());
     }
+    let session = local::offer(&link, session, &args.model, repl::tty().as_mut()).await?;
     repl::run(link, session).await
 }

@@ -14,7 +14,8 @@ pub(super) const BUILTIN: Builtin = Builtin {
 
 /// What it thinks: the stub answers where nothing else is set up, and a person should learn why.
 const THOUGHT: &str = "no model is connected: set ANTHROPIC_API_KEY or OPENAI_API_KEY (or OPENAI_BASE_URL for a \
-                       compatible server), start ollama, or choose a provider with -p.";
+                       compatible server), start ollama, pull a small model with `dwell model pull smollm2`, or \
+                       choose a provider with -p.";
 
 struct Stub;
 

@@ -12,9 +12,6 @@ use serde_json::Value;
 pub(super) const ABSENT: &[&str] = &[
     "agent/list",
     "daemon/reload",
-    "model/list",
-    "model/pull",
-    "model/remove",
     "rpc.discover",
     "tool/answer",
     "tool/provide",

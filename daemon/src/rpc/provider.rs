@@ -1,4 +1,4 @@
-//! `provider/*`, and `model/*` and `agent/*` of a later build. Must never talk to a provider.
+//! `provider/*`, and `agent/*` of a later build. Must never talk to a provider.
 
 use super::Rpc;
 use super::attachments::Concerns;
@@ -10,9 +10,9 @@ use jsonrpsee::core::async_trait;
 use jsonrpsee::types::ErrorObjectOwned;
 use protocol::id::SessionId;
 use protocol::provider::{
-    AgentRpcServer, ModelInfo, ModelRpcServer, ProviderInfo, ProviderInstance, ProviderRpcServer,
+    AgentRpcServer, ModelInfo, ProviderInfo, ProviderInstance, ProviderRpcServer,
 };
-use protocol::session::{Empty, Recorded};
+use protocol::session::Recorded;
 use serde_json::Value;
 
 #[async_trait]
@@ -43,21 +43,6 @@ impl ProviderRpcServer for Rpc {
 
     async fn instances(&self) -> Result<Vec<ProviderInstance>, ErrorObjectOwned> {
         Ok(self.sessions().instances().await)
-    }
-}
-
-#[async_trait]
-impl ModelRpcServer for Rpc {
-    async fn model_list(&self) -> Result<Vec<ModelInfo>, ErrorObjectOwned> {
-        Err(absent("model/list"))
-    }
-
-    async fn model_pull(&self, _name: String) -> Result<ModelInfo, ErrorObjectOwned> {
-        Err(absent("model/pull"))
-    }
-
-    async fn model_remove(&self, _name: String) -> Result<Empty, ErrorObjectOwned> {
-        Err(absent("model/remove"))
     }
 }
 

@@ -43,7 +43,7 @@ impl Provider for Script {
 }
 
 async fn play(
-    steps: Vec<Step>,
+    steps: impl Iterator<Item = Step>,
     emit: &mut (dyn FnMut(ProviderEvent) + Send),
 ) -> Result<(), ProviderError> {
     for step in steps {
@@ -67,13 +67,18 @@ async fn play(
     Ok(())
 }
 
+/// Steps as they are played.
+type Steps<'a> = Box<dyn Iterator<Item = Step> + Send + 'a>;
+
 /// What this round trip plays.
-fn steps(request: &Request<'_>, file: Option<&str>) -> Result<Vec<Step>, String> {
+fn steps<'a>(request: &Request<'a>, file: Option<&'a str>) -> Result<Steps<'a>, String> {
     let (prompt, results) = prompt(request.messages, file);
     match parse::parse(file.unwrap_or(prompt)) {
-        Parsed::Script(steps) => Ok(parse::round_trip(steps, results.len())),
+        Parsed::Script(script) => Ok(Box::new(script.round_trip(results.len()))),
         Parsed::Wrong(message) => Err(message),
-        Parsed::Prose => Ok(demo::steps(prompt, results, request.tools)),
+        Parsed::Prose => Ok(Box::new(
+            demo::steps(prompt, results, request.tools).into_iter(),
+        )),
     }
 }
 

@@ -18,13 +18,17 @@ pub(super) enum Step {
     Drop(String),
 }
 
-pub(super) enum Parsed {
-    Script(Vec<Step>),
+pub(super) enum Parsed<'s> {
+    Script(Script<'s>),
     /// Some line is one of a script, and some line is wrong; the message names it.
     Wrong(String),
     /// No line is one of a script.
     Prose,
 }
+
+/// A script whose every line is one. Its steps are made as they are played: a long one would weigh many times its text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Script<'s>(&'s str);
 
 type Word = fn(&str) -> Result<Step, String>;
 
@@ -44,18 +48,18 @@ const WORDS: &[(&str, Word)] = &[
     ("drop", |rest| Ok(Step::Drop(rest.to_owned()))),
 ];
 
-pub(super) fn parse(script: &str) -> Parsed {
+pub(super) fn parse(script: &str) -> Parsed<'_> {
     let lines = script.lines().zip(1..).filter(|(line, _)| !is_blank(line));
-    let mut steps = Vec::new();
+    let mut before = None;
     let mut wrong = None;
     let mut prose = true;
     for (line, number) in lines {
         let read = read(line);
         prose &= read.is_none();
         let step = read.unwrap_or_else(|| Err(unknown(line)));
-        let step = step.and_then(|step| follows(steps.last(), step));
+        let step = step.and_then(|step| follows(before.as_ref(), step));
         match step {
-            Ok(step) => steps.push(step),
+            Ok(step) => before = Some(step),
             Err(message) if wrong.is_none() => {
                 wrong = Some(format!("script line {number}: {message}"));
             }
@@ -65,30 +69,56 @@ pub(super) fn parse(script: &str) -> Parsed {
     match (prose, wrong) {
         (true, _) => Parsed::Prose,
         (false, Some(message)) => Parsed::Wrong(message),
-        (false, None) => Parsed::Script(steps),
+        (false, None) => Parsed::Script(Script(script)),
     }
 }
 
-/// The steps of the round trip that follows so many results of tools.
-pub(super) fn round_trip(steps: Vec<Step>, mut results: usize) -> Vec<Step> {
-    let mut steps = steps.into_iter().peekable();
-    let mut round = Vec::new();
-    while let Some(step) = steps.next() {
-        let is_call = matches!(step, Step::Call(_) | Step::Also(_));
-        round.push(step);
-        if !is_call || matches!(steps.peek(), Some(Step::Also(_))) {
-            continue;
-        }
-        let calls = round.iter().rev();
-        let calls = calls.take_while(|step| matches!(step, Step::Call(_) | Step::Also(_)));
-        let calls = calls.count();
-        if results < calls {
-            return round;
-        }
-        results -= calls;
-        round.clear();
+impl<'s> Script<'s> {
+    fn steps(self) -> impl Iterator<Item = Step> + use<'s> {
+        let lines = self.0.lines().filter(|line| !is_blank(line));
+        lines.filter_map(|line| read(line)?.ok())
     }
-    round
+
+    /// The steps of the round trip that follows so many results of tools: those behind the calls that have theirs, up to
+    /// the end of the next calls.
+    pub(super) fn round_trip(self, results: usize) -> impl Iterator<Item = Step> + use<'s> {
+        let played = self.played(results);
+        let mut rest = self.steps().skip(played).peekable();
+        let mut over = false;
+        std::iter::from_fn(move || {
+            if over {
+                return None;
+            }
+            let step = rest.next()?;
+            over = is_call(&step) && !matches!(rest.peek(), Some(Step::Also(_)));
+            Some(step)
+        })
+    }
+
+    /// How many steps belong to round trips whose calls all have their results.
+    fn played(self, mut results: usize) -> usize {
+        let mut played = 0;
+        let mut calls = 0;
+        let mut steps = self.steps().enumerate().peekable();
+        while let Some((at, step)) = steps.next() {
+            calls += usize::from(is_call(&step));
+            let ends = is_call(&step) && !matches!(steps.peek(), Some((_, Step::Also(_))));
+            if !ends {
+                continue;
+            }
+            if results < calls {
+                break;
+            }
+            results -= calls;
+            calls = 0;
+            played = at + 1;
+        }
+        played
+    }
+}
+
+fn is_call(step: &Step) -> bool {
+    matches!(step, Step::Call(_) | Step::Also(_))
 }
 
 fn is_blank(line: &str) -> bool {
@@ -183,7 +213,7 @@ mod tests {
 
     fn script(text: &str) -> Vec<Step> {
         match parse(text) {
-            Parsed::Script(steps) => steps,
+            Parsed::Script(script) => script.steps().collect(),
             Parsed::Wrong(message) => panic!("{message}"),
             Parsed::Prose => panic!("prose"),
         }
@@ -192,7 +222,7 @@ mod tests {
     fn wrong(text: &str) -> String {
         match parse(text) {
             Parsed::Wrong(message) => message,
-            Parsed::Script(steps) => panic!("{steps:?}"),
+            Parsed::Script(script) => panic!("{script:?}"),
             Parsed::Prose => panic!("prose"),
         }
     }
@@ -229,6 +259,30 @@ mod tests {
         );
         let unknown = wrong("tell a\nsay b");
         assert!(unknown.starts_with("script line 1: \"tell a\" begins with none of say, line, "));
+    }
+
+    #[test]
+    fn a_round_trip_ends_behind_calls_and_the_next_begins_there() {
+        let text = "say a\ndo x\nalso y\nsay b\ndo z\nsay c";
+        let Parsed::Script(script) = parse(text) else {
+            panic!("{text}");
+        };
+        let shown = |results: usize| -> Vec<String> {
+            let name = |step| match step {
+                Step::Emit {
+                    event: ProviderEvent::Saying(text),
+                    ..
+                } => text,
+                Step::Call(ProviderEvent::Doing { name, .. })
+                | Step::Also(ProviderEvent::Doing { name, .. }) => name,
+                other => panic!("{other:?}"),
+            };
+            script.round_trip(results).map(name).collect()
+        };
+        assert_eq!(shown(0), ["a", "x", "y"]);
+        assert_eq!(shown(1), ["a", "x", "y"], "one of two is not enough");
+        assert_eq!(shown(2), ["b", "z"]);
+        assert_eq!(shown(3), ["c"]);
     }
 
     #[test]

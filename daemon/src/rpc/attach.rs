@@ -187,8 +187,8 @@ impl Unread {
             self.bytes -= self.sizes.pop_front().unwrap_or(0);
         }
         if self.sizes.is_empty() {
-            // A subscription that rests holds no memory.
-            self.sizes = VecDeque::new();
+            // A subscription that rests holds next to no memory.
+            self.sizes.shrink_to(4);
         }
     }
 }

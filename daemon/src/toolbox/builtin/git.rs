@@ -198,15 +198,19 @@ async fn git(call: Call, arguments: Arguments) -> Outcome {
         // Also what a repository would have fetched for it, by whatever program.
         env.insert("GIT_ALLOW_PROTOCOL".to_owned(), "none".to_owned());
     }
-    if compares(command)
-        && let Err(why) = filters::disarm(&mut env, &call.cwd, &call.cancel).await
-    {
-        return Ok(arguments::failure(why));
-    }
+    let filters = match compares(command) {
+        true => filters::disarmed(&env, &call.cwd, &call.cancel).await,
+        false => Ok(Vec::new()),
+    };
+    let filters = match filters {
+        Ok(filters) => filters,
+        Err(why) => return Ok(arguments::failure(why)),
+    };
     let looking = LOOKING.iter().filter(|_| looks);
-    let settings = SETTINGS.iter().chain(looking);
-    let settings = settings.flat_map(|setting| ["-c", setting]);
+    let settings = SETTINGS.iter().chain(looking).copied();
+    let settings = settings.chain(filters.iter().map(String::as_str));
     let args = settings
+        .flat_map(|setting| ["-c", setting])
         .chain(["--no-pager", command])
         .chain(plain(command).iter().copied())
         .chain(words);

@@ -18,31 +18,23 @@ const NONE: [(&str, &str); 4] = [
     ("required", "false"),
 ];
 
-/// Adds settings to the environment that take the repository's own filters away. The error is for the model.
-pub(super) async fn disarm(
-    env: &mut BTreeMap<String, String>,
+/// Settings for `-c` that take the repository's own filters away. The error is for the model.
+pub(super) async fn disarmed(
+    env: &BTreeMap<String, String>,
     cwd: &Path,
     cancel: &CancellationToken,
-) -> Result<(), String> {
+) -> Result<Vec<String>, String> {
     let mut settings = Vec::new();
     for filter in of_repository(env, cwd, cancel).await? {
-        settings.extend(NONE.map(|(what, value)| (format!("{filter}.{what}"), value)));
+        // There `-c` would end the name, and the filter stay.
+        if filter.contains('=') {
+            return Err(format!(
+                "the repository configures {filter:?}, which cannot be turned off: run git by execute, if that is wanted"
+            ));
+        }
+        settings.extend(NONE.map(|(what, value)| format!("{filter}.{what}={value}")));
     }
-    // By the environment, since a name may hold what `-c NAME=VALUE` would cut at.
-    let before = env
-        .get("GIT_CONFIG_COUNT")
-        .and_then(|count| count.parse().ok());
-    let before: usize = before.unwrap_or(0);
-    for (at, (name, value)) in settings.iter().enumerate() {
-        env.insert(format!("GIT_CONFIG_KEY_{}", before + at), name.clone());
-        env.insert(
-            format!("GIT_CONFIG_VALUE_{}", before + at),
-            (*value).to_owned(),
-        );
-    }
-    let count = before + settings.len();
-    env.insert("GIT_CONFIG_COUNT".to_owned(), count.to_string());
-    Ok(())
+    Ok(settings)
 }
 
 /// The filters as `filter.NAME`.

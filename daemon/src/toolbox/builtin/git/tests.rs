@@ -120,14 +120,14 @@ async fn hostile() -> Bench {
     let evil = "printf '#!/bin/sh\\ntouch \"%s/oops\"\\necho \"$0 $@\" >> \"%s/oops\"\\ncat\\n' $PWD $PWD > evil; \
          chmod +x evil; p=$PWD/evil";
     let settings = "for name in core.fsmonitor core.pager core.editor core.sshCommand core.askPass core.gitProxy \
-            diff.external diff.x.command diff.x.textconv filter.x.clean filter.x.smudge filter.a=b.clean \
+            diff.external diff.x.command diff.x.textconv filter.x.clean filter.x.smudge filter.a.b.clean \
             filter.p.process gpg.program gpg.ssh.program gpg.ssh.defaultKeyCommand interactive.diffFilter \
             pager.status pager.diff pager.log pager.show pager.blame pager.branch sequence.editor \
             credential.helper uploadpack.packObjectsHook merge.x.driver; do git config $name $p; done; \
          git config filter.x.required true; git config filter.p.required true; git config log.showSignature true; \
          git config format.pretty '%GG %G?'; git config status.submoduleSummary true; \
          git config diff.submodule diff; git config alias.st \"!$p\"; git config core.hooksPath $PWD/hooks";
-    let files = "printf 'file diff=x filter=x\\nother filter=a=b\\nthird filter=p\\n' > .gitattributes; \
+    let files = "printf 'file diff=x filter=x\\nother filter=a.b\\nthird filter=p\\n' > .gitattributes; \
          mkdir hooks; for hook in post-index-change pre-commit post-checkout reference-transaction fsmonitor-watchman; \
             do cp evil hooks/$hook; done; \
          cp hooks/* .git/hooks/";
@@ -195,8 +195,19 @@ async fn a_hostile_repository_runs_nothing_when_it_is_looked_at() {
         let result = run(&bench, "status", &[verbose]).await;
         assert_eq!(result["error"], format!("not allowed: {verbose}"));
     }
+    prepare(&bench, "git config filter.a=b.clean $PWD/evil; rm -f oops").await;
+    for command in ["status", "diff"] {
+        let result = run(&bench, command, &[]).await;
+        assert!(
+            result["error"].as_str().unwrap().contains("a=b"),
+            "{result:?}"
+        );
+        assert!(!bench.cwd().join("oops").exists(), "{command}");
+    }
     // That the traps work at all: without any of it they run.
-    prepare(&bench, "git status >/dev/null 2>&1 || true; test -s oops").await;
+    let trapped =
+        "git config --unset filter.a=b.clean; git status >/dev/null 2>&1 || true; test -s oops";
+    prepare(&bench, trapped).await;
     let shown = run(&bench, "diff", &["--", "file"]).await;
     assert!(
         shown["content"].as_str().unwrap().contains("+two"),

@@ -19,5 +19,6 @@ pub mod local;
 pub mod model;
 pub mod procfs;
 pub mod sandbox;
+pub mod servers;
 pub mod tmux;
 pub mod wait;

@@ -95,11 +95,21 @@ impl Dialect for Chat {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Models {
-    Under {
-        #[serde(alias = "result", alias = "models", alias = "publisherModels")]
-        data: Vec<Model>,
-    },
+    Under(Box<Under>),
     Bare(Vec<Model>),
+}
+
+/// Servers of other interfaces beside this one write the list twice.
+#[derive(Deserialize)]
+struct Under {
+    #[serde(default)]
+    data: Option<Vec<Model>>,
+    #[serde(default)]
+    result: Option<Vec<Model>>,
+    #[serde(default)]
+    models: Option<Vec<Model>>,
+    #[serde(default, rename = "publisherModels")]
+    publisher_models: Option<Vec<Model>>,
 }
 
 #[derive(Deserialize)]
@@ -122,9 +132,19 @@ struct Model {
 
 /// The list of models in any of the shapes that compatible servers write.
 pub(super) fn models(body: &[u8]) -> Option<Vec<ModelInfo>> {
-    let models: Models = serde_json::from_slice(body).ok()?;
-    let (Models::Under { data } | Models::Bare(data)) = models;
-    Some(data.into_iter().map(ModelInfo::from).collect())
+    let models = match serde_json::from_slice(body).ok()? {
+        Models::Bare(models) => models,
+        Models::Under(under) => {
+            let Under {
+                data,
+                result,
+                models,
+                publisher_models,
+            } = *under;
+            data.or(result).or(models).or(publisher_models)?
+        }
+    };
+    Some(models.into_iter().map(ModelInfo::from).collect())
 }
 
 impl From<Model> for ModelInfo {

@@ -443,6 +443,33 @@ async fn models_are_listed_with_their_windows() {
     );
 }
 
+#[test]
+fn list_of_models_is_found_in_every_shape() {
+    for (list, expected) in [
+        (
+            json!({"data": [{"id": "a"}], "models": [{"name": "a"}]}),
+            "a",
+        ),
+        (
+            json!([{"id": "openai/gpt-4.1", "name": "GPT", "limits": {"max_input_tokens": 9}}]),
+            "openai/gpt-4.1",
+        ),
+        (
+            json!({"result": [{"id": "0b5", "name": "@cf/some/model"}], "success": true}),
+            "@cf/some/model",
+        ),
+        (json!({"data": [{"id": "models/gemini-x"}]}), "gemini-x"),
+        (
+            json!({"publisherModels": [{"name": "publishers/anthropic/models/claude-x"}]}),
+            "publishers/anthropic/models/claude-x",
+        ),
+    ] {
+        let models = models(list.to_string().as_bytes()).unwrap();
+        assert_eq!((models.len(), models[0].name.as_str()), (1, expected));
+    }
+    assert!(models(b"{\"odd\": 1}").is_none());
+}
+
 #[tokio::test]
 async fn model_is_the_options_then_the_variables() {
     let options = BuildOptions {

@@ -40,7 +40,7 @@ async fn measure(name: &str, api: &str, url: &str) -> Duration {
     let (url, api) = (url.to_owned(), api.to_owned());
     let config = ProviderConfig {
         env: Arc::new(move |variable| match variable {
-            "OPENAI_API" => Some(api.clone()).filter(|api| !api.is_empty()),
+            "OPENAI_WIRE_API" => Some(api.clone()).filter(|api| !api.is_empty()),
             _ if variable.ends_with("_BASE_URL") => Some(url.clone()),
             _ if variable.ends_with("_API_KEY") || variable.ends_with("_MODEL") => {
                 Some("x".to_owned())

@@ -232,4 +232,22 @@ mod tests {
             (100, History::Session)
         );
     }
+
+    #[test]
+    fn providers_are_tables_by_name_and_slips_in_them_are_errors() {
+        let text = "[provider]\ndefault = 'house'\n[provider.house]\napi = 'messages'\nbase_url = 'http://x'\nthinking = 2000\n";
+        let config: Config = toml::from_str(text).expect("a provider of one's own");
+        assert_eq!(config.provider.default.as_deref(), Some("house"));
+        assert!(config.provider.named.contains_key("house") && !config.provider.holds_a_key());
+        for slip in [
+            "[provider]\ndefualt = 'house'\n",
+            "[provider.house]\nbase = 'http://x'\n",
+            "[provider.house]\napi = 'grpc'\n",
+        ] {
+            assert!(toml::from_str::<Config>(slip).is_err(), "{slip}");
+        }
+        let keyed: Config = toml::from_str("[provider.x]\napi_key = 'k3y-of-x'\n").expect("a key");
+        assert!(keyed.provider.holds_a_key());
+        assert!(!format!("{keyed:?}").contains("k3y-of-x"));
+    }
 }

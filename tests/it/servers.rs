@@ -13,7 +13,7 @@ fn daemon(servers: &Servers, api: &str) -> TestDaemon {
     let mut sandbox = Sandbox::new();
     let v1 = format!("{}/v1", servers.llama);
     sandbox.set("OPENAI_BASE_URL", &v1);
-    sandbox.set("OPENAI_API", api);
+    sandbox.set("OPENAI_WIRE_API", api);
     sandbox.set("LLAMA_SERVER_BASE_URL", &v1);
     // Without the version, as Anthropic's own tools have it.
     sandbox.set("ANTHROPIC_BASE_URL", &servers.llama);

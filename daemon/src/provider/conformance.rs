@@ -354,7 +354,7 @@ async fn provider(name: &str, url: &str) -> Arc<dyn Provider> {
     let url = url.to_owned();
     let responses = name == "openai by responses";
     let env = move |variable: &str| match variable {
-        "OPENAI_API" => responses.then(|| "responses".to_owned()),
+        "OPENAI_WIRE_API" => responses.then(|| "responses".to_owned()),
         "DWELL_IDLE_TIMEOUT_MS" => Some(IDLE.as_millis().to_string()),
         _ if variable.ends_with("_BASE_URL") => Some(url.clone()),
         _ if variable.ends_with("_API_KEY") => Some(KEY.to_owned()),

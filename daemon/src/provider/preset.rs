@@ -231,7 +231,7 @@ impl Preset {
         };
         let api = self.api(&named, build)?;
         let base = base_url(&self.variable("BASE_URL"), &base)?;
-        let auth = auth(api, key, build);
+        let auth = self.auth(api, key, build);
         if matches!(auth, Auth::None) && self.key == Key::Needed && !is_own {
             return Err(format!(
                 "{} has no key: set {}, or {} for a server that needs none",
@@ -265,13 +265,13 @@ impl Preset {
     }
 
     fn api(&self, named: &Named, build: &Build) -> Result<Api, String> {
-        let variable = self.variable("API");
+        let variable = self.variable("WIRE_API");
         let Some(set) = build.variable(&variable) else {
             return Ok(named.api.unwrap_or(self.api));
         };
-        Api::of(&set).ok_or_else(|| {
-            format!("{variable} is {set:?}: it can be chat, responses, messages or ollama")
-        })
+        // What somebody put there by mistake may be anything.
+        Api::of(&set)
+            .ok_or_else(|| format!("{variable} can be chat, responses, messages or ollama"))
     }
 
     /// The base URL, and whether people set it.
@@ -325,6 +325,20 @@ impl Preset {
         }
     }
 
+    fn auth(&self, api: Api, key: Option<SecretString>, build: &Build) -> Auth {
+        // Anthropic's token is for Anthropic's own, whoever else speaks its interface.
+        let token = match self.name == "anthropic" {
+            true => build.variable("ANTHROPIC_AUTH_TOKEN"),
+            false => None,
+        };
+        match (api, key, token) {
+            (_, None, Some(token)) => Auth::Bearer(token.into()),
+            (_, None, None) => Auth::None,
+            (Api::Messages, Some(key), _) => Auth::Header("x-api-key", key),
+            (Api::Chat | Api::Responses | Api::Ollama, Some(key), _) => Auth::Bearer(key),
+        }
+    }
+
     /// What a server of people's own has loaded.
     async fn first_model(&self, vendor: &Vendor) -> Result<String, String> {
         let models = vendor.models().await.map_err(|error| error.message)?;
@@ -369,19 +383,6 @@ fn versioned(api: Api, mut base: Url) -> Url {
     base
 }
 
-fn auth(api: Api, key: Option<SecretString>, build: &Build) -> Auth {
-    let token = match api {
-        Api::Messages => build.variable("ANTHROPIC_AUTH_TOKEN"),
-        Api::Chat | Api::Responses | Api::Ollama => None,
-    };
-    match (api, key, token) {
-        (Api::Messages, None, Some(token)) => Auth::Bearer(token.into()),
-        (_, None, _) => Auth::None,
-        (Api::Messages, Some(key), _) => Auth::Header("x-api-key", key),
-        (_, Some(key), _) => Auth::Bearer(key),
-    }
-}
-
 fn window(api: Api, model: &str) -> Option<u64> {
     match api {
         Api::Chat | Api::Responses => super::openai::window(model),
@@ -389,3 +390,6 @@ fn window(api: Api, model: &str) -> Option<u64> {
         Api::Ollama => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

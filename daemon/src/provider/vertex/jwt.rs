@@ -67,6 +67,51 @@ pub(super) fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use ring::signature::{KeyPair, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
+
+    /// What `base64` wrote, read again.
+    fn bytes_of(text: &str) -> Vec<u8> {
+        let digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let mut bits = text.chars().flat_map(|c| {
+            let digit = digits.find(c).unwrap();
+            (0..6).rev().map(move |n| digit >> n & 1 == 1)
+        });
+        let mut bytes = vec![0_u8; text.len() * 3 / 4];
+        for byte in &mut bytes {
+            *byte = (0..8).fold(0, |byte, _| byte << 1 | u8::from(bits.next().unwrap()));
+        }
+        bytes
+    }
+
+    #[test]
+    fn request_is_signed_by_the_services_key_and_says_what_it_is_for() {
+        let pem = include_str!("../../../../tests/fixtures/providers/vertex/key.pem");
+        let signer = Signer::new(
+            &pem.into(),
+            Some("k1".to_owned()),
+            "me@example.org".to_owned(),
+        );
+        let signer = signer.unwrap();
+        let at = UNIX_EPOCH + Duration::from_secs(1_000);
+        let request = signer.sign("https://example.org/token", at).unwrap();
+        let (text, signature) = request.rsplit_once('.').unwrap();
+        let public = signer.key.public_key().as_ref();
+        let public = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public);
+        public
+            .verify(text.as_bytes(), &bytes_of(signature))
+            .unwrap();
+        let (head, claims) = text.split_once('.').unwrap();
+        let value = |part: &str| serde_json::from_slice::<Value>(&bytes_of(part)).unwrap();
+        assert_eq!(
+            value(head),
+            json!({"alg": "RS256", "typ": "JWT", "kid": "k1"})
+        );
+        let expected = json!({"iss": "me@example.org", "scope": SCOPE,
+            "aud": "https://example.org/token", "iat": 1_000, "exp": 4_600});
+        assert_eq!(value(claims), expected);
+    }
+
     #[test]
     fn base64_is_that_of_urls() {
         for (bytes, expected) in [
@@ -77,7 +122,8 @@ mod tests {
             (b"foob", "Zm9vYg"),
             (&[0xfb, 0xff, 0xfe], "-__-"),
         ] {
-            assert_eq!(super::base64(bytes), expected);
+            assert_eq!(base64(bytes), expected);
+            assert_eq!(bytes_of(expected), bytes);
         }
     }
 }

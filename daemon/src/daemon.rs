@@ -2,6 +2,7 @@
 
 use crate::command::Commands;
 use crate::config::{Config, Dirs};
+use crate::memory;
 use crate::model::{Means, Models};
 use crate::own_dir;
 use crate::provider::registry::{ProviderConfig, Providers};
@@ -118,7 +119,9 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     });
     let models = models(&config, &dirs);
     let parts = (store.clone(), workspaces.clone(), models.clone());
-    let sessions = Sessions::new(services(&config, &dirs, parts));
+    let services = services(&config, &dirs, parts);
+    let stirred = Arc::clone(&services.stirred);
+    let sessions = Sessions::new(services);
     let connections = Connections::default();
     let methods = rpc::methods(rpc::Parts {
         sessions: sessions.clone(),
@@ -138,9 +141,11 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         urgent: rpc::URGENT,
         limits: transport_limits(&config),
         connections,
+        stirred: Arc::clone(&stirred),
     };
 
     tokio::spawn(signals.drive(shutdown.clone()));
+    tokio::spawn(memory::keep_small(stirred));
     // Before anybody is answered: nobody is shown a turn as running that died with an earlier daemon.
     tokio::select! {
         () = sessions.recover() => {}
@@ -203,6 +208,7 @@ fn services(
         spill_dir: dirs.state.join("output"),
         changes: broadcast::Sender::new(CHANGES),
         left: Arc::new(Notify::new()),
+        stirred: Arc::new(Notify::new()),
         stopping: AtomicBool::new(false),
     }
 }

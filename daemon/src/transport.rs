@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -72,6 +72,8 @@ pub struct Service {
     pub limits: Limits,
     /// How many are connected.
     pub connections: Connections,
+    /// Told whenever a client said something.
+    pub stirred: Arc<Notify>,
 }
 
 /// The number of open connections; a cheap handle.

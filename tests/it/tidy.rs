@@ -26,6 +26,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "transport::Limits",
         ],
     ),
+    ("memory", &[]),
     ("own_dir", &[]),
     ("shutdown", &[]),
     ("transport", &["shutdown", "config"]),

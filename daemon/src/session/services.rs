@@ -21,6 +21,8 @@ pub struct Services {
     pub changes: broadcast::Sender<Change>,
     /// A client left a session: it may be unloaded after a while.
     pub left: Arc<Notify>,
+    /// Told whenever a turn is over.
+    pub stirred: Arc<Notify>,
     /// No turn begins any more.
     pub stopping: AtomicBool,
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -68,6 +68,7 @@ impl Connection {
             stop,
         } = self;
         let limits = service.limits;
+        let stirred = Arc::clone(&service.stirred);
         let chosen = Chosen::default();
         let finish = CancellationToken::new();
         let dispatcher = Dispatcher::new(service, Arc::clone(&context), tasks);
@@ -75,7 +76,7 @@ impl Connection {
         let reading = async {
             let mut decoder = Decoder::new(limits.frame);
             let end = tokio::select! {
-                end = read(&stream, &mut decoder, &dispatcher, &context, &chosen) => end,
+                end = read(&stream, &mut decoder, &dispatcher, &context, &chosen, &stirred) => end,
                 () = stop.cancelled() => End::Stopped,
             };
             drop(decoder);
@@ -131,6 +132,7 @@ async fn read(
     dispatcher: &Dispatcher,
     context: &Context,
     chosen: &Chosen,
+    stirred: &Notify,
 ) -> End {
     let mut announced = None;
     loop {
@@ -149,7 +151,10 @@ async fn read(
         }
         let open = match fill(stream, decoder) {
             Ok(0) => false,
-            Ok(_) => true,
+            Ok(_) => {
+                stirred.notify_one();
+                true
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(error) => return End::Failed(error),
         };

@@ -164,12 +164,15 @@ impl Store {
             std::path::absolute(path).map_err(|error| fault::from_io(path, "open it", &error))?;
         let mut conn = schema::open(&path)?;
         let proof = lease::Proof::new(&owner)?;
-        schema::first_commit(&path, &conn, |conn| proof.announce(conn, &owner))
+        let dead = schema::first_commit(&path, &conn, |conn| proof.announce(conn, &owner))
             .map_err(|error| fault::from_sqlite(&path, "open it", &error))?;
         let pages =
             watch_log(&mut conn).map_err(|error| fault::from_sqlite(&path, "open it", &error))?;
         let mailbox = Arc::new(Mailbox::new(&path));
         mailbox.chore(Chore::Purge);
+        if dead == lease::Dead::Some {
+            mailbox.chore(Chore::Survey);
+        }
         let heads = Arc::new(Heads::default());
         let token = proof.token.clone();
         let threads = |error: std::io::Error| fault::from_io(&path, "start its threads", &error);
@@ -222,6 +225,11 @@ impl Store {
             durability,
         };
         self.inner.mailbox.ask(Work::Append(append)).await
+    }
+
+    /// Somebody waits for what an append at `Pace::Floor` holds up: it is committed now.
+    pub fn hurry(&self) {
+        self.inner.mailbox.hurry();
     }
 
     /// Events with `seq` after the cursor, oldest first, at least one if there is any: a page with fewer than `limit` need
@@ -299,6 +307,11 @@ impl Store {
     /// Best matches first: words, "phrases" and prefixes* must all be there. A title's hit has `seq` 0.
     pub async fn search(&self, query: &str, limit: u32) -> Result<Vec<SearchHit>, StoreError> {
         let expression = search::understand(query)?;
+        // Words are made known when there is time; whoever searches now finds what was said just before. A store that
+        // cannot write still finds the rest.
+        if let Err(error) = self.inner.mailbox.ask(Work::Index).await {
+            tracing::debug!(%error, "the newest words are not searched");
+        }
         self.inner
             .pool
             .run("search", move |conn| {

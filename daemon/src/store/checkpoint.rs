@@ -2,6 +2,7 @@
 //! or the log has grown long. Must never keep a timer while nothing is written.
 
 use super::schema::{Cache, connect};
+use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +15,10 @@ const QUIET: Duration = Duration::from_millis(1000);
 /// Pages in the log from which it is not waited for quiet: 16 MiB.
 const LONG: u32 = 4096;
 
+/// Pages in the log from which the writer itself brings the rest back, so that the log can start over: 64 MiB. Only
+/// where commits never cease for a second.
+const OVERGROWN: u32 = 4 * LONG;
+
 /// A log file over this size is cut when idle.
 const LARGE: u64 = 4 * 1024 * 1024;
 
@@ -21,6 +26,10 @@ pub(super) struct Checkpointer {
     path: PathBuf,
     /// Pages in the log, as the engine told at the last commit.
     pages: Arc<AtomicU32>,
+    /// Pages that were in the log when the last checkpoint began.
+    seen: u32,
+    /// Whether the last checkpoint may have left a little that came while it ran.
+    left: bool,
     /// When it is idle, if anything was committed since the last checkpoint.
     due: Option<Instant>,
     running: Option<JoinHandle<()>>,
@@ -38,6 +47,8 @@ impl Checkpointer {
         Self {
             path: path.to_owned(),
             pages,
+            seen: 0,
+            left: false,
             due: None,
             running: None,
         }
@@ -50,10 +61,28 @@ impl Checkpointer {
 
     pub(super) fn committed(&mut self) {
         self.due = Some(Instant::now() + QUIET);
-        if self.pages.load(Ordering::Relaxed) >= LONG && !self.is_running() {
-            self.pages.store(0, Ordering::Relaxed);
+        if self.grown() >= LONG && !self.is_running() {
             self.begin(Cut::Keep);
         }
+    }
+
+    /// Brings the little back that came while the last checkpoint ran; then the log starts over with the next commit.
+    pub(super) fn catch_up(&mut self, conn: &Connection) {
+        if self.pages.load(Ordering::Relaxed) < OVERGROWN || !self.left || self.is_running() {
+            return;
+        }
+        self.left = false;
+        if let Err(error) = checkpoint(conn, "PRAGMA wal_checkpoint(PASSIVE)") {
+            tracing::debug!(path = %self.path.display(), %error, "the log grows on");
+        }
+    }
+
+    /// Pages that came since the last checkpoint began.
+    fn grown(&mut self) -> u32 {
+        let pages = self.pages.load(Ordering::Relaxed);
+        // A log that has started over.
+        self.seen = self.seen.min(pages);
+        pages - self.seen
     }
 
     pub(super) fn quiet(&mut self) {
@@ -85,6 +114,8 @@ impl Checkpointer {
 
     fn begin(&mut self, cut: Cut) {
         self.finish();
+        self.seen = self.pages.load(Ordering::Relaxed);
+        self.left = true;
         let path = self.path.clone();
         let thread = std::thread::Builder::new()
             .name("store-checkpoint".into())
@@ -113,6 +144,6 @@ fn run(path: &Path, cut: Cut) {
     }
 }
 
-pub(super) fn checkpoint(conn: &rusqlite::Connection, sql: &str) -> rusqlite::Result<()> {
+pub(super) fn checkpoint(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
     conn.query_row(sql, [], |_| Ok(()))
 }

@@ -32,6 +32,14 @@ pub(super) fn words(kind: &EventKind) -> Option<Cow<'_, str>> {
     }
 }
 
+/// Whether a search may find it.
+pub(super) fn has_words(kind: &EventKind) -> bool {
+    match class(kind) {
+        Class::Text(_) | Class::Result(_) => true,
+        Class::Piece(_) | Class::Plain => false,
+    }
+}
+
 enum Class<'a> {
     Piece(&'a str),
     Text(&'a str),

@@ -1,6 +1,7 @@
 //! Who owns what: a lock file per daemon proves that it lives, rows name the owner of each session.
 //! Must never guess from a pid.
 
+use super::rows::Key;
 use super::{Owner, StoreError, fault};
 use rusqlite::{Connection, OptionalExtension};
 use rustix::fs::{FlockOperation, flock};
@@ -49,16 +50,18 @@ impl Proof {
         })
     }
 
-    /// Makes this daemon known, so that others can find its lock, and forgets the dead.
-    pub(super) fn announce(&self, conn: &Connection, owner: &Owner) -> rusqlite::Result<()> {
+    /// Makes this daemon known, so that others can find its lock, and forgets the dead; says whether there were any.
+    pub(super) fn announce(&self, conn: &Connection, owner: &Owner) -> rusqlite::Result<Dead> {
         let mut rows = conn.prepare("SELECT token, lock FROM daemons")?;
         let others = rows
             .query_map([], |row| {
                 Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
             })?
             .collect::<rusqlite::Result<Vec<_>>>()?;
+        let mut dead = Dead::None;
         for (token, lock) in others {
             if !is_locked(Path::new(&lock)) {
+                dead = Dead::Some;
                 conn.execute("DELETE FROM daemons WHERE token = ?1", [&token])?;
             }
         }
@@ -71,7 +74,7 @@ impl Proof {
                 self.path.to_string_lossy(),
             ),
         )?;
-        Ok(())
+        Ok(dead)
     }
 
     /// An orderly end: nobody has to find out.
@@ -80,6 +83,22 @@ impl Proof {
             tracing::debug!(path = %self.path.display(), %error, "lock file stays");
         }
     }
+}
+
+/// Whether a daemon died without giving its sessions back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dead {
+    None,
+    Some,
+}
+
+/// Sessions whose owner is not known any more.
+pub(super) fn abandoned(conn: &Connection) -> rusqlite::Result<Vec<Key>> {
+    conn.prepare(
+        "SELECT key FROM sessions WHERE owner IS NOT NULL AND owner NOT IN (SELECT token FROM daemons)",
+    )?
+    .query_map([], |row| row.get(0))?
+    .collect()
 }
 
 /// A daemon that holds a session.

@@ -1,11 +1,12 @@
 //! What waits for the writer, and when it is taken. Must never hold an append back longer than the floor.
 
+use super::rows::Key;
 use super::{Durability, Entry, Pace, SessionRow, StoreError, fault};
 use protocol::id::SessionId;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Jobs that wait at most; whoever brings one more waits for room. Each session has one append under way, so this is
@@ -14,6 +15,12 @@ const ROOM: usize = 1024;
 
 /// Chores that wait at most; more folds are let go: unfolded pieces read the same, and the next lease folds them.
 const CHORES: usize = 4096;
+
+/// Chores wait until no commit came for this long: what follows a commit is mostly another one, and somebody waits for it.
+const REST: Duration = Duration::from_millis(3);
+
+/// Where commits never cease, chores wait no longer than this.
+const LATEST: Duration = Duration::from_millis(200);
 
 pub(super) type Reply = oneshot::Sender<Result<(), StoreError>>;
 
@@ -31,6 +38,8 @@ pub(super) enum Work {
     Delete(SessionId),
     Lease(SessionId),
     Release(SessionId),
+    /// What was appended before can be found by a search.
+    Index,
     Close,
     /// Fails the writer as a fault in it would.
     #[cfg(test)]
@@ -54,6 +63,7 @@ impl Work {
             | Self::Delete(_)
             | Self::Lease(_)
             | Self::Release(_)
+            | Self::Index
             | Self::Close => Pace::Now,
             #[cfg(test)]
             Self::Panic => Pace::Now,
@@ -66,6 +76,10 @@ impl Work {
 pub(super) enum Chore {
     /// Join a finished message's (call's) pieces.
     Fold { session: SessionId, piece: String },
+    /// Make a session's newest words known to searches.
+    Index { key: Key },
+    /// Look for sessions whose owner died before their words were known.
+    Survey,
     /// Remove some of what deleted sessions left.
     Purge,
 }
@@ -95,8 +109,30 @@ struct State {
     urgent: usize,
     chores: VecDeque<Chore>,
     door: Door,
+    /// Since when the oldest chore waits.
+    oldest: Instant,
+    /// Chores wait until then, and the writer looks by itself.
+    rest: Instant,
     /// Whether the writer sleeps until a job comes; else it looks by itself at the floor.
     asleep: bool,
+}
+
+impl State {
+    /// When a chore may be done, if there is one.
+    fn chores_at(&self) -> Option<Instant> {
+        let waiting = !self.chores.is_empty();
+        waiting.then(|| self.rest.min(self.oldest + LATEST))
+    }
+
+    /// When to look again if nobody wakes the writer.
+    fn look_at(&self, now: Instant, floor: Instant, quiet: Option<Instant>) -> Option<Instant> {
+        let jobs = match self.jobs.is_empty() {
+            true => quiet,
+            false => Some(floor),
+        };
+        let rest = Some(self.rest).filter(|rest| *rest > now);
+        jobs.into_iter().chain(self.chores_at().or(rest)).min()
+    }
 }
 
 /// Guards what waits between the sessions and the one writer thread.
@@ -116,6 +152,8 @@ impl Mailbox {
                 urgent: 0,
                 chores: VecDeque::new(),
                 door: Door::Open,
+                oldest: Instant::now(),
+                rest: Instant::now(),
                 asleep: false,
             }),
             wake: Condvar::new(),
@@ -144,13 +182,21 @@ impl Mailbox {
         done.await.unwrap_or_else(|_| Err(self.broken()))
     }
 
-    pub(super) fn chore(&self, chore: Chore) {
+    /// Whether it was taken.
+    pub(super) fn chore(&self, chore: Chore) -> bool {
         let mut state = self.lock();
         if state.door != Door::Open || state.chores.len() >= CHORES {
-            return;
+            return false;
+        }
+        let now = Instant::now();
+        if state.chores.is_empty() {
+            state.oldest = now;
         }
         state.chores.push_back(chore);
-        self.rouse(&mut state);
+        if now >= state.rest {
+            self.rouse(&mut state);
+        }
+        true
     }
 
     /// Nothing more is taken; the writer ends when it has done what is there.
@@ -165,6 +211,16 @@ impl Mailbox {
         drop(abandoned);
     }
 
+    /// What waits for the floor waits no longer.
+    pub(super) fn hurry(&self) {
+        let mut state = self.lock();
+        if !state.jobs.is_empty() && state.urgent == 0 {
+            state.urgent = 1;
+            state.asleep = false;
+            self.wake.notify_one();
+        }
+    }
+
     /// Waits for the next thing to do. `floor` is when waiting pieces may be committed, `quiet` when the writer wants to
     /// be told that nothing came.
     pub(super) fn next(&self, floor: Instant, quiet: Option<Instant>) -> Next {
@@ -174,22 +230,21 @@ impl Mailbox {
             let due = state.urgent > 0 || now >= floor || state.door != Door::Open;
             if !state.jobs.is_empty() && due {
                 state.urgent = 0;
+                state.rest = now + REST;
                 return Next::Commit(state.jobs.drain(..).collect());
             }
             if state.door != Door::Open && state.jobs.is_empty() {
                 return Next::End;
             }
-            if let Some(chore) = state.chores.pop_front() {
+            if state.chores_at().is_some_and(|at| now >= at)
+                && let Some(chore) = state.chores.pop_front()
+            {
                 return Next::Chore(chore);
             }
             if state.jobs.is_empty() && quiet.is_some_and(|at| now >= at) {
                 return Next::Quiet;
             }
-            let until = if state.jobs.is_empty() {
-                quiet
-            } else {
-                Some(floor)
-            };
+            let until = state.look_at(now, floor, quiet);
             state.asleep = state.jobs.is_empty();
             state = match until {
                 Some(at) => {
@@ -313,6 +368,19 @@ mod tests {
     }
 
     #[test]
+    fn pieces_that_are_hurried_do_not_wait_for_the_floor() {
+        let mailbox = mailbox(&[Pace::Floor]);
+        mailbox.hurry();
+        assert_eq!(taken(mailbox.next(Instant::now() + LONG, None)), 1);
+        // With nothing there it hurries nothing that comes later.
+        mailbox.hurry();
+        mailbox.put(job(Pace::Floor)).unwrap();
+        let floor = Instant::now() + Duration::from_millis(20);
+        assert_eq!(taken(mailbox.next(floor, None)), 1);
+        assert!(Instant::now() >= floor);
+    }
+
+    #[test]
     fn an_urgent_job_wakes_a_writer_that_waits_for_the_floor() {
         let mailbox = mailbox(&[Pace::Floor]);
         std::thread::scope(|scope| {
@@ -330,6 +398,31 @@ mod tests {
         mailbox.put(job(Pace::Floor)).unwrap();
         let next = mailbox.next(Instant::now() + LONG, None);
         assert!(matches!(next, Next::Chore(Chore::Purge)));
+    }
+
+    #[test]
+    fn chores_rest_after_a_commit_but_not_for_ever() {
+        let mailbox = mailbox(&[]);
+        mailbox.chore(Chore::Purge);
+        let began = Instant::now();
+        loop {
+            mailbox.put(job(Pace::Now)).unwrap();
+            match mailbox.next(began + LONG, None) {
+                Next::Chore(_) => panic!("a chore came before an urgent job"),
+                next => assert_eq!(taken(next), 1),
+            }
+            mailbox.put(job(Pace::Floor)).unwrap();
+            // Long past the floor each time, as with a stream that never pauses.
+            match mailbox.next(began, None) {
+                Next::Chore(_) => panic!("a chore came before jobs that are due"),
+                next => assert_eq!(taken(next), 1),
+            }
+            if began.elapsed() >= LATEST {
+                break;
+            }
+        }
+        let rested = mailbox.next(Instant::now() + LONG, None);
+        assert!(matches!(rested, Next::Chore(Chore::Purge)));
     }
 
     #[test]

@@ -7,12 +7,67 @@ use super::rows::{self, Key};
 use protocol::event::Event;
 use protocol::id::SessionId;
 use protocol::session::SearchHit;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
 /// Words around a match.
 const SNIPPET: &str = "snippet(words, 0, '[', ']', '…', 16)";
 
-pub(super) fn index_event(conn: &Connection, key: Key, event: &Event) -> rusqlite::Result<()> {
+/// Events that are looked at in one step: few enough that an append hardly waits.
+const STEP: u32 = 100;
+
+/// Whether a step came to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    More,
+    All,
+}
+
+pub(super) struct Step {
+    /// The last event that was looked at.
+    pub(super) last: u64,
+    pub(super) found: Found,
+}
+
+/// The newest event of a session whose words are known; 0 when there is none.
+pub(super) fn newest(conn: &Connection, key: Key) -> rusqlite::Result<u64> {
+    let newest: Option<i64> = conn
+        .prepare_cached(
+            "SELECT rowid FROM words WHERE rowid BETWEEN ?1 AND ?2 ORDER BY rowid DESC LIMIT 1",
+        )?
+        .query_row(
+            (rows::event_id(key, 0), rows::event_id(key, u64::MAX)),
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(newest.map_or(0, rows::seq_of))
+}
+
+/// Makes the words of a session's next events known. Of a deleted session nothing is.
+pub(super) fn index_after(conn: &Connection, key: Key, after: u64) -> rusqlite::Result<Step> {
+    let mut statement = conn.prepare_cached(
+        "SELECT id, json FROM events WHERE id > ?1 AND id <= ?2
+         AND EXISTS (SELECT 1 FROM sessions WHERE key = ?3) ORDER BY id LIMIT ?4",
+    )?;
+    let (from, to) = (rows::event_id(key, after), rows::event_id(key, u64::MAX));
+    let mut events = statement.query((from, to, key, STEP))?;
+    let (mut last, mut count) = (after, 0);
+    while let Some(row) = events.next()? {
+        (last, count) = (rows::seq_of(row.get(0)?), count + 1);
+        match serde_json::from_str(row.get_ref(1)?.as_str()?) {
+            Ok(event) => index_event(conn, key, &event)?,
+            // Read as a gap too, and said there.
+            Err(error) => tracing::debug!(key, last, %error, "an event has no words"),
+        }
+    }
+    let found = if count < STEP {
+        Found::All
+    } else {
+        Found::More
+    };
+    Ok(Step { last, found })
+}
+
+fn index_event(conn: &Connection, key: Key, event: &Event) -> rusqlite::Result<()> {
     match kind::words(&event.kind) {
         Some(text) if !text.is_empty() => insert(conn, key, event.seq, &text, event.at),
         _ => Ok(()),

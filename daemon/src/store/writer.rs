@@ -14,7 +14,7 @@ use super::sync::Syncer;
 use super::{Durability, StoreError, fault, schema};
 use protocol::id::SessionId;
 use rusqlite::Connection;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,6 +51,8 @@ struct Pending {
     /// A session that is here was found to be ours, or to be nobody's.
     heads: HashMap<SessionId, Option<Head>>,
     chores: Vec<Chore>,
+    /// How far sessions' words are known to searches.
+    indexed: HashMap<Key, u64>,
     /// The next row of the tail, once it was looked up: until the commit nobody else adds one.
     next_tail: Option<i64>,
 }
@@ -67,6 +69,10 @@ pub(super) struct Writer {
     pacer: Pacer,
     /// The next row of the tail, at least; other daemons write to it too.
     next_tail: i64,
+    /// Sessions whose newest words no search knows yet; a chore waits for each.
+    unindexed: HashSet<Key>,
+    /// Up to which event a leased session's words are known, where that was looked up. Forgotten with the lease.
+    indexed: HashMap<Key, u64>,
     pending: Pending,
     closers: Vec<Job>,
 }
@@ -103,6 +109,8 @@ impl Writer {
             checkpointer,
             pacer: Pacer::default(),
             next_tail: 1,
+            unindexed: HashSet::new(),
+            indexed: HashMap::new(),
             pending: Pending::default(),
             closers: Vec::new(),
         }
@@ -199,6 +207,7 @@ impl Writer {
         });
         if result.is_ok() {
             self.checkpointer.committed();
+            self.checkpointer.catch_up(&self.conn);
         }
         result
     }
@@ -230,11 +239,28 @@ impl Writer {
             };
         }
         drop(heads);
-        pending
-            .chores
-            .into_iter()
-            .for_each(|chore| self.mailbox.chore(chore));
+        self.indexed.extend(pending.indexed);
+        for chore in pending.chores {
+            self.pass_on(chore);
+        }
         done
+    }
+
+    /// One that is not taken is made up for at the session's next lease.
+    fn pass_on(&mut self, chore: Chore) {
+        match chore {
+            Chore::Index { key } => {
+                if !self.unindexed.insert(key) {
+                    return;
+                }
+                if !self.mailbox.chore(chore) {
+                    self.unindexed.remove(&key);
+                }
+            }
+            Chore::Fold { .. } | Chore::Survey | Chore::Purge => {
+                self.mailbox.chore(chore);
+            }
+        }
     }
 
     fn begin(&self) -> rusqlite::Result<()> {
@@ -261,6 +287,7 @@ impl Writer {
             Work::UpdateRow(row) => format!("change session {}", row.id),
             Work::Delete(session) => format!("delete session {session}"),
             Work::Lease(session) | Work::Release(session) => format!("lease session {session}"),
+            Work::Index => "make words searchable".into(),
             Work::Close => "close".into(),
             #[cfg(test)]
             Work::Panic => "panic".into(),
@@ -277,6 +304,7 @@ impl Writer {
             .map(|(_, head)| head.key)
             .collect();
         let freed = self.within(|writer| {
+            writer.index_waiting()?;
             keys.iter().try_for_each(|key| writer.disown(*key))?;
             writer
                 .conn
@@ -306,7 +334,7 @@ fn durability(work: &Work) -> Durability {
     match work {
         Work::Append(append) => append.durability,
         Work::Create(_) | Work::UpdateRow(_) | Work::Delete(_) => Durability::SyncSoon,
-        Work::Lease(_) | Work::Release(_) | Work::Close => Durability::Committed,
+        Work::Lease(_) | Work::Release(_) | Work::Index | Work::Close => Durability::Committed,
         #[cfg(test)]
         Work::Panic => Durability::Committed,
     }

@@ -238,3 +238,19 @@ async fn the_log_goes_back_into_the_file_when_it_is_quiet() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }
+
+#[tokio::test]
+async fn the_log_stays_bounded_while_commits_never_cease() {
+    let bed = bed();
+    bed.store.create(row("a")).await.unwrap();
+    let text = "x".repeat(250_000);
+    let mut log = path(&bed.dir).into_os_string();
+    log.push("-wal");
+    let mut largest = 0;
+    for seq in 1..=600 {
+        put(&bed.store, "a", seq, prompt(&text)).await;
+        largest = largest.max(std::fs::metadata(&log).map_or(0, |log| log.len()));
+    }
+    assert!(largest < 110 << 20, "{largest} bytes of log");
+    bed.store.close().await;
+}

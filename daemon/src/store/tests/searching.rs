@@ -92,3 +92,72 @@ async fn odd_queries_are_answered() {
         );
     }
 }
+
+/// What the words' index lacks when a daemon dies between a commit and the time it has for the index.
+fn forget_words(bed: &Bed) -> rusqlite::Connection {
+    let conn = rusqlite::Connection::open(path(&bed.dir)).unwrap();
+    conn.execute_batch("DELETE FROM words").unwrap();
+    conn
+}
+
+#[tokio::test]
+async fn words_that_a_dead_daemon_left_are_found_after_the_next_start() {
+    let bed = bed();
+    bed.store.create(row("a")).await.unwrap();
+    put(&bed.store, "a", 1, prompt("needle")).await;
+    bed.store.close().await;
+    forget_words(&bed)
+        .execute_batch(
+            "UPDATE sessions SET owner = 'dead';
+             INSERT INTO daemons (token, pid, socket, lock) VALUES ('dead', 1, 's', '/nonexistent/lock')",
+        )
+        .unwrap();
+    let next = open(&bed.dir, "next");
+    settle(&next).await;
+    let hits = next.search("needle", 9).await.unwrap();
+    assert_eq!(hits.len(), 1, "{hits:?}");
+    next.close().await;
+}
+
+#[tokio::test]
+async fn words_that_were_left_are_found_once_the_session_is_taken() {
+    let bed = bed();
+    bed.store.create(row("a")).await.unwrap();
+    put(&bed.store, "a", 1, prompt("needle")).await;
+    bed.store.close().await;
+    drop(forget_words(&bed));
+    let next = open(&bed.dir, "next");
+    assert!(next.search("needle", 9).await.unwrap().is_empty());
+    next.lease(&id("a")).await.unwrap();
+    assert_eq!(next.search("needle", 9).await.unwrap().len(), 1);
+    next.close().await;
+}
+
+#[tokio::test]
+async fn a_long_append_is_searched_to_its_end() {
+    let bed = bed();
+    bed.store.create(row("a")).await.unwrap();
+    let entries = (1..=350).map(|seq| entry("a", seq, prompt(&format!("word{seq}"))));
+    let entries: Vec<_> = entries.collect();
+    let session = id("a");
+    let appended = bed
+        .store
+        .append(&session, entries, None, Pace::Now, Durability::Committed);
+    appended.await.unwrap();
+    for word in ["word1", "word100", "word101", "word350"] {
+        assert_eq!(bed.store.search(word, 9).await.unwrap().len(), 1, "{word}");
+    }
+    bed.store.close().await;
+}
+
+#[tokio::test]
+async fn what_was_said_just_before_a_session_was_given_back_is_found() {
+    let bed = bed();
+    bed.store.create(row("a")).await.unwrap();
+    put(&bed.store, "a", 1, prompt("needle")).await;
+    bed.store.release(&id("a")).await;
+    bed.store.close().await;
+    let next = open(&bed.dir, "next");
+    assert_eq!(next.search("needle", 9).await.unwrap().len(), 1);
+    next.close().await;
+}

@@ -3,7 +3,7 @@
 use super::{Head, Writer};
 use crate::store::mailbox::{Append, Chore, Work};
 use crate::store::rows::{self, Key, Piece};
-use crate::store::{SessionRow, StoreError, fault, fold, kind, lease, search};
+use crate::store::{SessionRow, StoreError, fault, fold, kind, lease};
 use protocol::id::SessionId;
 use rusqlite::OptionalExtension;
 
@@ -32,6 +32,7 @@ impl Writer {
             Work::Delete(session) => self.delete(session),
             Work::Lease(session) => self.lease(session),
             Work::Release(session) => self.release(session),
+            Work::Index => Ok(self.index_waiting()?),
             Work::Close => Ok(()),
             #[cfg(test)]
             Work::Panic => panic!("a test asked for it"),
@@ -52,6 +53,7 @@ impl Writer {
         }
         let newest = append.entries.last().map_or(head.seq, |e| e.event.seq);
         let mut keyed_at = None;
+        let mut worded = false;
         for entry in &append.entries {
             let (event, json) = (&entry.event, &entry.json);
             match kind::piece_of(event) {
@@ -67,10 +69,13 @@ impl Writer {
                 }
                 None => {
                     rows::insert_event(&self.conn, head.key, event.seq, json)?;
-                    search::index_event(&self.conn, head.key, event)?;
+                    worded |= kind::has_words(&event.kind);
                     keyed_at = Some(event.at);
                 }
             }
+        }
+        if worded {
+            self.pending.chores.push(Chore::Index { key: head.key });
         }
         match (&append.row, keyed_at) {
             (Some(row), _) => rows::update_session(&self.conn, head.key, row, newest)?,
@@ -163,6 +168,8 @@ impl Writer {
                 piece,
             });
         }
+        self.pending.chores.push(Chore::Index { key });
+        self.indexed.remove(&key);
         let seq = rows::newest(&self.conn, key, tail_from)?;
         self.set_head(
             session,
@@ -177,7 +184,11 @@ impl Writer {
 
     fn release(&mut self, session: &SessionId) -> Done {
         if let Some(head) = self.head(session) {
+            if self.unindexed.contains(&head.key) {
+                self.index_all(head.key)?;
+            }
             self.disown(head.key)?;
+            self.indexed.remove(&head.key);
             self.set_head(session, None);
         }
         Ok(())

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tool::Tool;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -73,6 +73,8 @@ pub struct Toolbox {
     hooks: Hooks,
     shadowed: Vec<Value>,
     problems: Vec<String>,
+    /// Made when first asked for, dropped with the next `add`: every round trip shows them.
+    definitions: OnceLock<Arc<[Definition]>>,
 }
 
 impl Toolbox {
@@ -91,6 +93,7 @@ impl Toolbox {
     /// As `add`, with the reason when the tool is left out.
     pub fn try_add(&mut self, tool: Tool) -> Result<(), String> {
         tool.check()?;
+        self.definitions = OnceLock::new();
         let name = tool.name().to_owned();
         self.aliases.retain(|_, real| *real != name);
         for alias in tool.aliases() {
@@ -124,8 +127,9 @@ impl Toolbox {
     }
 
     /// What models are shown, in order.
-    pub fn definitions(&self) -> Vec<Definition> {
-        self.tools.iter().map(|tool| tool.definition()).collect()
+    pub fn definitions(&self) -> Arc<[Definition]> {
+        let make = || self.tools.iter().map(|tool| tool.definition()).collect();
+        Arc::clone(self.definitions.get_or_init(make))
     }
 
     pub fn tools(&self) -> &[Arc<Tool>] {

@@ -39,6 +39,8 @@ pub struct Round {
     pub messages: Vec<Message>,
     /// None when it must be built first.
     pub provider: Option<Arc<dyn Provider>>,
+    /// The system prompt as the files were when the round trip began.
+    pub prompt: BoxFuture<'static, String>,
 }
 
 /// What a turn needs of its session. Each method records what it says before it returns.
@@ -46,8 +48,6 @@ pub trait TurnPort: CallPort {
     fn next(&self) -> BoxFuture<'_, Result<Work, String>>;
     /// The session's provider, built anew.
     fn build(&self) -> BoxFuture<'_, Result<Arc<dyn Provider>, String>>;
-    /// The system prompt as the files are now.
-    fn prompt(&self) -> BoxFuture<'_, String>;
     fn permissions(&self) -> BoxFuture<'_, Arc<Permissions>>;
     /// Something streamed; never waits.
     fn emit(&self, message: &MessageId, event: ProviderEvent);

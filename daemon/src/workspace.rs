@@ -129,12 +129,11 @@ impl Workspace {
         self.shared.trusts.check(&self.cwd).await
     }
 
-    /// The text of the nearest `AGENTS.md` walking up from the directory, as it is now.
-    pub async fn agents_md(&self) -> Option<String> {
-        self.blocking(|_, cwd| agents_md::nearest(cwd))
-            .await
-            .ok()
-            .flatten()
+    /// The text of the nearest `AGENTS.md` walking up from the directory, as it is now: the reading begins with the call,
+    /// so that whoever has something else to wait for first loses no time.
+    pub fn agents_md(&self) -> impl Future<Output = Option<String>> + Send + use<> {
+        let reading = self.blocking(|_, cwd| agents_md::nearest(cwd));
+        async { reading.await.ok().flatten() }
     }
 
     /// Writes an `allow` for good into the directory's `permissions.json`.
@@ -157,15 +156,17 @@ impl Workspace {
     }
 
     /// Files are read where waiting for a disk keeps nobody else.
-    async fn blocking<T: Send + 'static>(
+    fn blocking<T: Send + 'static, W: FnOnce(&Shared, &Path) -> T + Send + 'static>(
         &self,
-        work: impl FnOnce(&Shared, &Path) -> T + Send + 'static,
-    ) -> Result<T, String> {
+        work: W,
+    ) -> impl Future<Output = Result<T, String>> + Send + use<T, W> {
         let (shared, cwd) = (Arc::clone(&self.shared), self.cwd.clone());
         let working = tokio::task::spawn_blocking(move || work(&shared, &cwd));
-        working
-            .await
-            .map_err(|why| format!("reading the files of a workspace failed: {why}"))
+        async {
+            working
+                .await
+                .map_err(|why| format!("reading the files of a workspace failed: {why}"))
+        }
     }
 }
 

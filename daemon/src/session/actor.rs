@@ -53,6 +53,8 @@ pub struct Actor {
     feed: Arc<Feed>,
     live: Arc<Live>,
     mailbox: mpsc::Receiver<Box<Msg>>,
+    /// What came while pieces were being stored, in front of the mailbox.
+    next: Option<Box<Msg>>,
     /// Weak, so that the actor does not keep itself in memory.
     own: mpsc::WeakSender<Box<Msg>>,
     provider: Option<Arc<dyn Provider>>,
@@ -115,6 +117,7 @@ pub fn actor(loaded: Loaded) -> (Handle, impl Future<Output = ()> + Send) {
         feed: Arc::clone(&feed),
         live: Arc::clone(&live),
         mailbox,
+        next: None,
         own: sender.downgrade(),
         provider: loaded.provider,
         running: None,
@@ -142,13 +145,16 @@ impl Actor {
         Box::pin(self.recover()).await;
         let live = Arc::clone(&self.live);
         loop {
-            let message = tokio::select! {
-                biased;
-                message = self.mailbox.recv() => message,
-                () = live.filled() => {
-                    Box::pin(self.flush()).await;
-                    continue;
-                }
+            let message = match self.next.take() {
+                Some(message) => Some(message),
+                None => tokio::select! {
+                    biased;
+                    message = self.mailbox.recv() => message,
+                    () = live.filled() => {
+                        Box::pin(self.flush()).await;
+                        continue;
+                    }
+                },
             };
             let Some(message) = message else { return };
             if let Flow::Ended = Box::pin(self.handle(*message)).await {
@@ -284,11 +290,16 @@ impl Actor {
         };
         let entries: Vec<Entry> = drafts.into_iter().map(place).collect();
         let row = self.row_after(&entries);
-        let store = &self.shared.services.store;
-        if let Err(error) = store
-            .append(&self.id, entries.clone(), row.clone(), pace, durability)
-            .await
-        {
+        let store = self.shared.services.store.clone();
+        let append = store.append(&self.id, entries.clone(), row.clone(), pace, durability);
+        let appended = match pace {
+            Pace::Now => append.await,
+            Pace::Floor => {
+                let (mailbox, next) = (&mut self.mailbox, &mut self.next);
+                unless_asked(append, mailbox, next, || store.hurry()).await
+            }
+        };
+        if let Err(error) = appended {
             tracing::error!(session = %self.id, %error, "the store did not take events");
             self.feed.trouble(Some(&error.to_string()));
             return Err(error);
@@ -427,6 +438,26 @@ impl Actor {
             }
         }
     }
+}
+
+/// Waits for an append that may wait for company. When a message comes meanwhile somebody waits: the append is hurried,
+/// and the message is kept for after it.
+async fn unless_asked<T>(
+    append: impl Future<Output = T>,
+    mailbox: &mut mpsc::Receiver<Box<Msg>>,
+    next: &mut Option<Box<Msg>>,
+    hurry: impl FnOnce(),
+) -> T {
+    tokio::pin!(append);
+    if next.is_none() {
+        tokio::select! {
+            biased;
+            done = &mut append => return done,
+            message = mailbox.recv() => *next = message,
+        }
+        hurry();
+    }
+    append.await
 }
 
 fn send<T>(reply: Reply<T>, answer: SessionResult<T>) {

@@ -7,7 +7,7 @@ use crate::provider::{Provider, ProviderEvent};
 use crate::toolbox::permission::Permissions;
 use crate::toolbox::{BoxFuture, CallPort, Question, Verdict};
 use crate::turn::round::RoundEnd;
-use crate::turn::{TurnPort, Work, prompt};
+use crate::turn::{TurnPort, Work};
 use protocol::event::{Level, TurnStatus};
 use protocol::id::{CallId, MessageId};
 use serde_json::{Map, Value};
@@ -151,12 +151,6 @@ impl TurnPort for Port {
                 .send(Box::new(Msg::Built(Arc::clone(&provider))))
                 .await;
             Ok(provider)
-        })
-    }
-
-    fn prompt(&self) -> BoxFuture<'_, String> {
-        Box::pin(async move {
-            prompt::system(self.handle.shared.workspace.agents_md().await.as_deref())
         })
     }
 

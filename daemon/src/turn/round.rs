@@ -27,7 +27,7 @@ pub async fn run(context: &Context, round: Round) -> Result<Work, Stop> {
         Some(provider) => provider,
         None => context.port.build().await.map_err(Stop::Failed)?,
     };
-    let messages = prompt::with_system(context.port.prompt().await, round.messages);
+    let messages = prompt::with_system(round.prompt.await, round.messages);
     let tools = context.toolbox.definitions();
     let mut message = round.message;
     for attempt in 1.. {

@@ -1,6 +1,7 @@
 //! Turns as the actor sees them: beginning, steps, retries.
 
 use super::{Actor, Draft, Running};
+use crate::provider::BoxFuture;
 use crate::session::message::{Again, Reply};
 use crate::session::port::Port;
 use crate::session::state::{Token, thought_of};
@@ -8,7 +9,7 @@ use crate::session::{Prompt, SessionError, SessionResult, WhenBusy, restart};
 use crate::store::{Durability, Pace};
 use crate::turn::round::RoundEnd;
 use crate::turn::step::{self, Step};
-use crate::turn::{Context, Round, Work};
+use crate::turn::{Context, Round, Work, prompt};
 use protocol::event::{EventKind, TurnStatus};
 use protocol::id::{CallId, MessageId, TurnId};
 use protocol::turn::Started;
@@ -115,6 +116,7 @@ impl Actor {
                 message: message.clone(),
             },
         ));
+        let system = self.read_prompt();
         let committed = self.commit(drafts, Pace::Now, Durability::SyncSoon).await;
         let entries = match committed {
             Ok(entries) => entries,
@@ -136,7 +138,7 @@ impl Actor {
             );
         }
         self.publish(entries);
-        let work = Work::Model(Box::new(self.round(message)));
+        let work = Work::Model(Box::new(self.round(message, system)));
         self.spawn_turn(turn, Some(work));
     }
 
@@ -160,11 +162,18 @@ impl Actor {
         self.set_running(Some(Running { turn, cancel, task }));
     }
 
-    pub(super) fn round(&self, message: MessageId) -> Round {
+    /// Begins to read the system prompt: files are read while the round trip's beginning is committed.
+    fn read_prompt(&self) -> BoxFuture<'static, String> {
+        let reading = self.shared.workspace.agents_md();
+        Box::pin(async { prompt::system(reading.await.as_deref()) })
+    }
+
+    fn round(&self, message: MessageId, prompt: BoxFuture<'static, String>) -> Round {
         Round {
             message,
             messages: self.messages(),
             provider: self.provider.clone(),
+            prompt,
         }
     }
 
@@ -177,9 +186,10 @@ impl Actor {
                     round,
                     message: message.clone(),
                 };
+                let system = self.read_prompt();
                 self.record(vec![(self.turn_id(), event)], Durability::Committed)
                     .await?;
-                Ok(Work::Model(Box::new(self.round(message))))
+                Ok(Work::Model(Box::new(self.round(message, system))))
             }
             Step::RunCall(call) | Step::AwaitApproval(call, _) => Ok(self.call_work(&call)),
             Step::Finish(status, reply) => {
@@ -328,13 +338,13 @@ impl Actor {
                         message: message.clone(),
                     },
                 ));
-                Some(message)
+                Some((message, self.read_prompt()))
             }
             _ => None,
         };
         self.record(drafts, Durability::SyncSoon).await?;
         match message {
-            Some(message) => Ok(Work::Model(Box::new(self.round(message)))),
+            Some((message, system)) => Ok(Work::Model(Box::new(self.round(message, system)))),
             None if cancelled => Ok(self.stopping_work()),
             None => self.next().await,
         }

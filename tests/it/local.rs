@@ -153,6 +153,25 @@ fn a_call_is_made_and_its_result_answered() {
 }
 
 #[test]
+fn what_two_conversations_share_is_read_once() {
+    let sandbox = Sandbox::new();
+    let (mut local, instance) = candle(&sandbox, Weight::Light);
+    let ask = |local: &mut Local, text: &str| {
+        let answer = local.fetch(&instance, &user(text), &read_tool());
+        let count = |name: &str| answer.usage[name].as_u64().unwrap();
+        assert_eq!(answer.text, gguf::TEXT);
+        (count("input"), count("cached"))
+    };
+    let (whole, cached) = ask(&mut local, &"a".repeat(390));
+    assert_eq!(cached, 0);
+    // Another conversation, of which the long one has the beginning.
+    let (input, cached) = ask(&mut local, "b");
+    assert!(cached > 100 && cached < input, "{cached} of {input}");
+    // And the long one is still there.
+    assert_eq!(ask(&mut local, &"a".repeat(390)), (whole, whole - 1));
+}
+
+#[test]
 fn control_tokens_in_what_somebody_wrote_are_words() {
     let sandbox = Sandbox::new();
     let (mut local, instance) = candle(&sandbox, Weight::Light);

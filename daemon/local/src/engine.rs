@@ -325,21 +325,33 @@ impl Engine {
             .map(shared)
             .enumerate()
             .max_by_key(|(_, shared)| *shared);
-        // Little in common is another conversation: the oldest makes room for it.
-        let best = best.filter(|(index, shared)| shared * 2 >= self.slots[*index].tokens.len());
-        let (index, shared) = best.unwrap_or_else(|| {
-            if self.slots.len() == SLOTS {
-                self.slots.remove(0);
+        let (index, shared) = match best {
+            Some((index, shared)) if shared * 2 >= self.slots[index].tokens.len() => {
+                (index, shared)
             }
-            self.slots.push(Slot {
-                tokens: Vec::new(),
-                cache: Cache::new(&self.model.shape),
-            });
-            (self.slots.len() - 1, 0)
-        });
+            // Little in common is another conversation. What it does share, such as the tools, is copied.
+            other => {
+                let (slot, shared) = match other {
+                    Some((index, shared)) => (self.slots[index].copy(shared), shared),
+                    None => (Slot::new(&self.model), 0),
+                };
+                if self.slots.len() == SLOTS {
+                    self.slots.remove(0);
+                }
+                self.slots.push(slot);
+                (self.slots.len() - 1, shared)
+            }
+        };
         let mut slot = self.slots.remove(index);
         slot.tokens.truncate(shared);
         slot.cache.cut(shared);
+        // All conversations together take no more memory than one that is as long as can be.
+        let mut room = self.window().saturating_sub(tokens.len() + ANSWER);
+        self.slots.retain(|other| {
+            let fits = other.tokens.len() <= room;
+            room -= if fits { other.tokens.len() } else { 0 };
+            fits
+        });
         self.slots.push(slot);
         (self.slots.len() - 1, shared)
     }
@@ -352,6 +364,23 @@ impl Engine {
             slot.tokens.extend_from_slice(chunk);
         }
         Ok(logits)
+    }
+}
+
+impl Slot {
+    fn new(model: &Model) -> Self {
+        Self {
+            tokens: Vec::new(),
+            cache: Cache::new(&model.shape),
+        }
+    }
+
+    /// Another with the first tokens of this one.
+    fn copy(&self, count: usize) -> Self {
+        Self {
+            tokens: self.tokens[..count].to_vec(),
+            cache: self.cache.copy(count),
+        }
     }
 }
 

@@ -32,6 +32,21 @@ impl Cache {
         self.len
     }
 
+    /// Another with the first tokens of this one.
+    pub fn copy(&self, len: usize) -> Self {
+        let values = len * self.head;
+        let head = |head: &Head| Head {
+            keys: head.keys[..values].to_vec(),
+            values: head.values[..values].to_vec(),
+        };
+        let layer = |layer: &Vec<Head>| layer.iter().map(head).collect();
+        Self {
+            layers: self.layers.iter().map(layer).collect(),
+            head: self.head,
+            len,
+        }
+    }
+
     /// Forgets all but the first tokens.
     pub fn cut(&mut self, len: usize) {
         self.len = self.len.min(len);
@@ -58,11 +73,22 @@ impl Cache {
         for (keys, values) in rows {
             let parts = keys.chunks(self.head).zip(values.chunks(self.head));
             for (head, (keys, values)) in heads.iter_mut().zip(parts) {
-                head.keys.extend_from_slice(keys);
-                head.values.extend_from_slice(values);
+                append(&mut head.keys, keys);
+                append(&mut head.values, values);
             }
         }
     }
+}
+
+/// Tokens that room is made for at once.
+const STEP: usize = 256;
+
+/// Without the doubling of a growing list: half of it would be memory for nothing.
+fn append(to: &mut Vec<f32>, part: &[f32]) {
+    if to.capacity() - to.len() < part.len() {
+        to.reserve_exact(STEP * part.len());
+    }
+    to.extend_from_slice(part);
 }
 
 /// What each query sees of the positions up to its own: rows as wide as the queries'.

@@ -98,11 +98,12 @@ impl Models {
         let catalogue = self.catalogue()?;
         let entry = catalogue.entry(name).cloned();
         let entry = entry.ok_or_else(|| unknown(name, &catalogue))?;
-        let shown = entry.shown(&self.inner.means.folder);
         let mut pulls = self.pulls();
         if let Some(state) = pulls.get(name) {
             return Ok(Pull::of(state.clone()));
         }
+        // Under the lock: a pull that has just ended has left the model.
+        let shown = entry.shown(&self.inner.means.folder);
         if shown.path.is_some() {
             let (_, state) = watch::channel(State::Ended(Ok(shown)));
             return Ok(Pull::of(state));

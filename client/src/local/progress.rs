@@ -6,9 +6,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use protocol::provider::{ModelProgress, PullStep};
 use std::io::IsTerminal;
 
-const BAR: &str = "{msg} {bar:24} {bytes}/{total_bytes} {bytes_per_sec} {eta} left";
+const BAR: &str =
+    "{msg} {bar:24} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta} left";
 /// Where nobody knows how much it is.
-const COUNT: &str = "{spinner} {msg} {bytes}";
+const COUNT: &str = "{spinner} {msg} {decimal_bytes}";
 /// Percent between two lines.
 const LINES: u64 = 25;
 

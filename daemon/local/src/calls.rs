@@ -20,6 +20,8 @@ pub struct Calls {
     /// Blank space that is told only when words follow.
     blank: String,
     told: bool,
+    /// Within a fence that holds no call.
+    code: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,7 @@ impl Calls {
             held: String::new(),
             blank: String::new(),
             told: false,
+            code: false,
         }
     }
 
@@ -90,6 +93,14 @@ impl Calls {
             }
             State::Fence => {
                 let first = self.held.find('\n').map_or(self.held.len(), |at| at + 1);
+                let inside = self.held[first..].trim_start();
+                if !inside.is_empty() && !inside.starts_with(['{', '[']) {
+                    self.state = State::Words;
+                    self.code = true;
+                    let fence: String = self.held.drain(..first).collect();
+                    self.say(&fence, emit);
+                    return true;
+                }
                 let end = self.held[first..].find(FENCE).map(|at| first + at);
                 self.close(end.map(|at| (at, at + FENCE.len())), first, emit)
             }
@@ -127,7 +138,20 @@ impl Calls {
         true
     }
 
+    /// Code is told as it comes, up to the end of its fence.
+    fn code(&mut self, emit: Emit<'_>) -> bool {
+        let end = self.held.find(FENCE).map(|at| at + FENCE.len());
+        let safe = end.unwrap_or(self.held.len() - overlap(&self.held, FENCE));
+        let text: String = self.held.drain(..safe).collect();
+        self.say(&text, emit);
+        self.code = end.is_none();
+        !self.code
+    }
+
     fn words(&mut self, emit: Emit<'_>) -> bool {
+        if self.code {
+            return self.code(emit);
+        }
         let line_start = |at: usize| {
             self.held[..at]
                 .rsplit('\n')
@@ -295,6 +319,22 @@ mod tests {
         );
         check("say {\"name\": \"read\"}", "say {\"name\": \"read\"}");
         check("caf\u{e9} <thi\u{e9}", "caf\u{e9} <thi\u{e9}");
+    }
+
+    #[test]
+    fn code_is_told_as_it_comes() {
+        let mut calls = Calls::new(vec!["read".to_owned()]);
+        let mut told = String::new();
+        calls.push("```rust\nfn f() {", &mut |event| {
+            if let ProviderNotification::Saying { text } = event {
+                told.push_str(&text);
+            }
+        });
+        assert_eq!(told, "```rust\nfn f() {");
+        let call = r#"{"name": "read", "arguments": {}}"#;
+        check(&format!("```\nx\n```\n{call}"), "```\nx\n```[read {}]");
+        check(&format!("```\n\n{call}\n```"), "[read {}]");
+        check("```\n```\nx", "```\n```\nx");
     }
 
     #[test]

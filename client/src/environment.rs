@@ -51,6 +51,16 @@ const NAMES: &[&str] = &[
 /// Beginnings of names that pass.
 const PREFIXES: &[&str] = &["LC_", "XDG_"];
 
+/// Says which model to use, of whichever provider. Ends of names, too.
+const MODELS: &[&str] = &["_MODEL", "LLAMA2_TOKENIZER"];
+
+/// Says which server to use. Ends of names, too; a value passes that names this very machine: a vendor's key that the daemon
+/// has goes to no other place because of a variable of some shell.
+const SERVERS: &[&str] = &["_BASE_URL", "OLLAMA_HOST"];
+
+/// Beginnings of the addresses of this machine, behind the scheme.
+const HERE: &[&str] = &["127.0.0.1", "localhost", "[::1]"];
+
 /// What this process gives to a session it creates.
 pub(crate) fn for_session() -> BTreeMap<String, String> {
     let extra = std::env::var(EXTRA).unwrap_or_default();
@@ -64,7 +74,8 @@ fn utf8((name, value): (std::ffi::OsString, std::ffi::OsString)) -> Option<(Stri
 /// Those of `all` that pass, with those that `extra` names.
 fn select(all: impl Iterator<Item = (String, String)>, extra: &str) -> BTreeMap<String, String> {
     let extra: Vec<&str> = extra.split(',').map(str::trim).collect();
-    all.filter(|(name, _)| passes(name, &extra)).collect()
+    all.filter(|(name, value)| passes(name, &extra) || is_choice(name, value))
+        .collect()
 }
 
 fn passes(name: &str, extra: &[&str]) -> bool {
@@ -74,6 +85,19 @@ fn passes(name: &str, extra: &[&str]) -> bool {
     NAMES.contains(&name)
         || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || extra.contains(&name)
+}
+
+/// A choice of a model or of a server here, which is a setting and no secret.
+fn is_choice(name: &str, value: &str) -> bool {
+    let ends = |list: &[&str]| list.iter().any(|end| name.ends_with(end));
+    !name.starts_with("DWELL_") && (ends(MODELS) || (ends(SERVERS) && is_here(value)))
+}
+
+fn is_here(address: &str) -> bool {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let ends = |rest: &str| rest.is_empty() || rest.starts_with([':', '/']);
+    HERE.iter()
+        .any(|host| rest.strip_prefix(host).is_some_and(ends))
 }
 
 #[cfg(test)]
@@ -98,6 +122,21 @@ mod tests {
             "XDG_RUNTIME_DIR",
         ];
         assert_eq!(names(&all, ""), ["LC_ALL", "PATH", "XDG_RUNTIME_DIR"]);
+    }
+
+    #[test]
+    fn choice_of_a_model_or_of_a_server_here_passes_and_a_server_elsewhere_does_not() {
+        let pairs = [
+            ("CANDLE_MODEL", "m.gguf"),
+            ("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1"),
+            ("OLLAMA_HOST", "localhost"),
+            ("GROQ_BASE_URL", "https://127.0.0.1.example.org/v1"),
+            ("MISTRAL_BASE_URL", "http://user:password@127.0.0.1/"),
+            ("DWELL_MODEL", "x"),
+        ];
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let passed: Vec<String> = select(pairs.into_iter(), "").into_keys().collect();
+        assert_eq!(passed, ["CANDLE_MODEL", "OLLAMA_HOST", "OPENAI_BASE_URL"]);
     }
 
     #[test]

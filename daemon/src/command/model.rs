@@ -18,7 +18,7 @@ async fn run(invocation: Invocation) -> Ran {
     let session = sessions.get(&invocation.session).await?;
     match invocation.argument() {
         None => {
-            let models = sessions.models(&session.provider).await?;
+            let models = sessions.models_of(&session).await?;
             Ok(all(&models, &session.provider, session.model.as_deref()))
         }
         Some(name) => {
@@ -35,7 +35,7 @@ async fn names(invocation: Invocation) -> Vec<String> {
     let sessions = &invocation.sessions;
     let ask = async {
         let session = sessions.get(&invocation.session).await?;
-        sessions.models(&session.provider).await
+        sessions.models_of(&session).await
     };
     let answer = tokio::time::timeout(PATIENCE, ask).await;
     let models = answer.ok().and_then(Result::ok).unwrap_or_default();

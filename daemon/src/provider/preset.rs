@@ -7,9 +7,9 @@ use super::fit::IdRule;
 use super::key;
 use super::ollama::Ollama;
 use super::openai::{Chat, Quirks, Reasoning};
-use super::registry::{Build, ProviderConfig, lookup};
+use super::registry::{Build, Env, ProviderConfig, lookup};
 use super::responses::Responses;
-use super::settings::{Api, Named};
+use super::settings::{Api, Named, Settings};
 use super::stream::Peer;
 use super::vendor::{Auth, Dialect, Vendor, base_url};
 use super::{Provider, ollama};
@@ -199,11 +199,11 @@ impl Preset {
     }
 
     /// Whether there is anything to talk to, by what people set.
-    pub(super) fn is_set_up(&self, config: &ProviderConfig) -> bool {
-        let named = config.settings.of(&self.name);
+    pub(super) fn is_set_up(&self, env: &Env, settings: &Settings) -> bool {
+        let named = settings.of(&self.name);
         let keys = self.key_variables(&named);
         let mut names = keys.iter().map(String::as_str);
-        let is_set = |name: &str| lookup(&config.env, name).is_some();
+        let is_set = |name: &str| lookup(env, name).is_some();
         names.any(|name| !OTHER_USES.contains(&name) && is_set(name))
             || is_set(&self.variable("BASE_URL"))
             || (self.api == Api::Ollama && is_set(ollama::HOST))

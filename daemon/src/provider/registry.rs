@@ -209,14 +209,20 @@ impl Providers {
     }
 
     /// Which one to use without `-p`. The stub, where nothing is set up, says so itself.
-    pub async fn default_name(&self) -> String {
+    /// `session` is the environment of the session that asks.
+    pub async fn default_name(&self, session: Option<&BTreeMap<String, String>>) -> String {
         let config = &self.inner.config;
+        let session = session.map(|session| Arc::new(session.clone()));
+        let env = layered(session, config.env.clone());
         let chosen = lookup(&config.env, "DWELL_PROVIDER");
         let chosen = chosen.or_else(|| config.settings.default.clone());
         if let Some(name) = chosen.filter(|name| !name.is_empty()) {
             return name;
         }
-        if let Some(preset) = PRESETS.iter().find(|preset| preset.is_set_up(config)) {
+        if let Some(preset) = PRESETS
+            .iter()
+            .find(|preset| preset.is_set_up(&env, &self.inner.settings))
+        {
             return preset.name.to_string();
         }
         let name = if ollama::runs(&self.inner.http).await {
@@ -461,7 +467,7 @@ mod tests {
     #[tokio::test]
     async fn default_is_the_variable_then_config_then_the_first_that_is_set_up() {
         async fn chosen(config: ProviderConfig) -> String {
-            Providers::new(config).default_name().await
+            Providers::new(config).default_name(None).await
         }
         let mut config = with(&[("DWELL_PROVIDER", "a"), ("OPENAI_API_KEY", "k")]);
         config.settings.default = Some("b".to_owned());
@@ -478,6 +484,9 @@ mod tests {
         let other = with(&[("MISTRAL_API_KEY", "k"), ("GITHUB_TOKEN", "k")]);
         assert_eq!(chosen(other).await, "mistral");
         assert_eq!(chosen(with(&[("OLLAMA_HOST", "box")])).await, "ollama");
+        let shell = BTreeMap::from([("VLLM_BASE_URL".to_owned(), "http://127.0.0.1:1".to_owned())]);
+        let nothing = Providers::new(with(&[]));
+        assert_eq!(nothing.default_name(Some(&shell)).await, "vllm");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Where keys, addresses and models come from, and whom a key reaches.
 
 use super::super::registry::{BuildOptions, Providers};
-use super::super::settings::Settings;
 use super::super::testing::{plain, serve};
 use super::*;
 use std::collections::BTreeMap;

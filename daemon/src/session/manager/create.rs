@@ -25,12 +25,12 @@ impl Sessions {
         }
         let cwd = directory(&new.cwd).await?;
         let providers = &self.services().providers;
-        let provider_name = match new.provider.clone() {
-            Some(name) => name,
-            None => providers.default_name().await,
-        };
         check_env(new.env.as_ref())?;
         let env = tool_env(new.env.clone(), providers);
+        let provider_name = match new.provider.clone() {
+            Some(name) => name,
+            None => providers.default_name(Some(&env)).await,
+        };
         let provider = self.build(&provider_name, new.model.clone(), &env).await?;
         let id = name::fresh();
         let row = row_of(&id, &cwd, &new, provider_name, &env);

@@ -8,6 +8,7 @@ use crate::session::{SessionError, SessionResult};
 use crate::toolbox::gate::Run;
 use protocol::id::SessionId;
 use protocol::provider::{ModelInfo, ProviderInfo, ProviderInstance};
+use protocol::session::Session;
 use protocol::tool::{SourceInfo, ToolList, ToolboxInfo};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -90,7 +91,22 @@ impl Sessions {
     }
 
     pub async fn models(&self, provider: &str) -> SessionResult<Vec<ModelInfo>> {
-        let provider = self.build(provider, None, &BTreeMap::new()).await?;
+        self.models_with(provider, &BTreeMap::new()).await
+    }
+
+    /// Those of a session's provider, at the server that the session talks to.
+    pub async fn models_of(&self, session: &Session) -> SessionResult<Vec<ModelInfo>> {
+        let handle = self.open(&session.id).await?;
+        self.models_with(&session.provider, &handle.shared.env)
+            .await
+    }
+
+    async fn models_with(
+        &self,
+        provider: &str,
+        env: &BTreeMap<String, String>,
+    ) -> SessionResult<Vec<ModelInfo>> {
+        let provider = self.build(provider, None, env).await?;
         provider
             .models()
             .await

@@ -7,6 +7,7 @@ pub mod hook;
 pub mod permission;
 pub mod result;
 pub mod schema;
+pub mod source;
 pub mod tool;
 
 use hook::{Hook, Hooks};

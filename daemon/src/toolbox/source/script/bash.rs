@@ -1,0 +1,136 @@
+//! Bash: argc's own reading of a script's comment tags, turned into declarations.
+//! Must never run the functions that give choices and defaults, nor read a tag where bash reads none.
+
+mod quoted;
+mod schema;
+mod source;
+
+use super::{Declaration, Declared, Kind, Problem};
+use argc::{CommandValue, FlagOptionValue, PositionalValue};
+use schema::Parameter;
+use serde_json::{Map, Value};
+
+pub(super) fn declare(kind: Kind, stem: &str, text: &str) -> Result<Declared, Problem> {
+    let root = export(stem, text)?;
+    match kind {
+        Kind::Tool => tool(&root, stem, text),
+        Kind::Agent => agent(&root, text),
+    }
+}
+
+/// What argc makes of the script.
+pub(super) fn export(stem: &str, text: &str) -> Result<CommandValue, Problem> {
+    argc::export(&source::prepared(text), stem).map_err(|error| problem(&error.to_string()))
+}
+
+fn tool(root: &CommandValue, stem: &str, text: &str) -> Result<Declared, Problem> {
+    if root.describe.trim().is_empty() {
+        return Err(Problem::new(1, "no @describe says what the tool does"));
+    }
+    let mut tool = declaration(root, text)?;
+    tool.name = property(stem);
+    let mut declared = Declared {
+        declarations: vec![tool],
+        ..Declared::default()
+    };
+    if let Some(command) = root.subcommands.first() {
+        let message = format!("its commands ({}, ...) are not offered", command.name);
+        declared.warnings.push(Problem::new(1, message));
+    }
+    Ok(declared)
+}
+
+fn agent(root: &CommandValue, text: &str) -> Result<Declared, Problem> {
+    let mut declared = Declared::default();
+    let is_public = |command: &&CommandValue| !command.name.starts_with('_');
+    for command in root.subcommands.iter().filter(is_public) {
+        if command.describe.trim().is_empty() {
+            let message = format!(
+                "@cmd of {} says nothing, so it is not offered",
+                command.name
+            );
+            let line = source::line_of_function(text, &command.name);
+            declared.warnings.push(Problem::new(line, message));
+            continue;
+        }
+        declared.declarations.push(declaration(command, text)?);
+    }
+    if root.subcommands.is_empty() {
+        declared
+            .warnings
+            .push(Problem::new(1, "no @cmd, so no tool"));
+    }
+    Ok(declared)
+}
+
+fn declaration(command: &CommandValue, text: &str) -> Result<Declaration, Problem> {
+    let mut declaration = Declaration {
+        name: property(&command.name),
+        description: command.describe.trim().to_owned(),
+        function: command.name.clone(),
+        ..Declaration::default()
+    };
+    let options = options(command, text).map(Parameter::from);
+    let positionals = command.positionals.iter().map(Parameter::from);
+    for parameter in options.chain(positionals) {
+        let name = property(parameter.id);
+        if declaration.properties.contains_key(&name) {
+            let line = source::line_of_parameter(text, parameter.id).unwrap_or(1);
+            let message = format!(
+                "{} and another one are both the property {name}",
+                parameter.id
+            );
+            return Err(Problem::new(line, message));
+        }
+        declaration.property(&name, parameter.schema(), parameter.required);
+    }
+    Ok(declaration)
+}
+
+/// Without `--help` and `--version` where they are argc's own.
+pub(super) fn options<'c>(
+    command: &'c CommandValue,
+    text: &str,
+) -> impl Iterator<Item = &'c FlagOptionValue> {
+    let is_own = |option: &&FlagOptionValue| {
+        !(option.flag && ["help", "version"].contains(&option.id.as_str()))
+            || source::line_of_parameter(text, &option.id).is_some()
+    };
+    command.flag_options.iter().filter(is_own)
+}
+
+/// Dashes are no part of a name that a program would like to use.
+pub(super) fn property(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// argc says the line somewhere in its message.
+fn problem(message: &str) -> Problem {
+    let after = message.split_once("line ").map(|(_, rest)| rest);
+    let digits = |rest: &str| {
+        let end = rest.find(|c: char| !c.is_ascii_digit());
+        rest[..end.unwrap_or(rest.len())].parse().ok()
+    };
+    let hint = unknown_tag(message).map_or(String::new(), |real| format!("; is @{real} meant?"));
+    Problem::new(
+        after.and_then(digits).unwrap_or(1),
+        format!("{message}{hint}"),
+    )
+}
+
+/// The tag that one which argc does not know differs from by its case, or that it begins with.
+fn unknown_tag(message: &str) -> Option<&'static str> {
+    const TAGS: &[&str] = &[
+        "describe", "option", "flag", "arg", "env", "meta", "cmd", "alias", "version",
+    ];
+    let name = message.strip_prefix('@')?.split('(').next()?;
+    let name = message
+        .contains("unknown tag")
+        .then(|| name.to_lowercase())?;
+    TAGS.iter().find(|tag| name.starts_with(*tag)).copied()
+}
+
+/// A choice list in a place where argc takes it for text.
+fn is_doubtful(default: &str, describe: &str) -> bool {
+    default.contains('|') || describe.trim_start().starts_with('[')
+}

@@ -1,0 +1,148 @@
+//! What argc knows of an option, a flag or an argument, as a JSON Schema.
+
+use super::{FlagOptionValue, Map, PositionalValue, Value, is_doubtful};
+use argc::{ChoiceValue, DefaultValue};
+
+/// An option, flag or positional argument: what their schemas come from.
+pub(super) struct Parameter<'v> {
+    pub(super) id: &'v str,
+    describe: &'v str,
+    pub(super) required: bool,
+    form: Form,
+    item: Item,
+    choice: Option<&'v ChoiceValue>,
+    default: Option<&'v DefaultValue>,
+}
+
+#[derive(PartialEq)]
+enum Form {
+    Flag,
+    One,
+    Many,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Item {
+    Integer,
+    Number,
+    Text,
+}
+
+impl Item {
+    /// Of the first notation.
+    fn of(notation: Option<&str>) -> Self {
+        match notation.map(str::to_uppercase).as_deref() {
+            Some("INT") => Self::Integer,
+            Some("NUM") => Self::Number,
+            _ => Self::Text,
+        }
+    }
+}
+
+impl<'v> From<&'v FlagOptionValue> for Parameter<'v> {
+    fn from(option: &'v FlagOptionValue) -> Self {
+        let form = match (
+            option.flag,
+            option.multiple_values || option.multiple_occurs,
+        ) {
+            (true, _) => Form::Flag,
+            (false, true) => Form::Many,
+            (false, false) => Form::One,
+        };
+        Self {
+            id: &option.id,
+            describe: &option.describe,
+            required: option.required,
+            form,
+            item: Item::of(option.notations.first().map(String::as_str)),
+            choice: option.choice.as_ref(),
+            default: option.default.as_ref(),
+        }
+    }
+}
+
+impl<'v> From<&'v PositionalValue> for Parameter<'v> {
+    fn from(positional: &'v PositionalValue) -> Self {
+        Self {
+            id: &positional.id,
+            describe: &positional.describe,
+            required: positional.required,
+            form: if positional.multiple {
+                Form::Many
+            } else {
+                Form::One
+            },
+            item: Item::of(Some(&positional.notation)),
+            choice: positional.choice.as_ref(),
+            default: positional.default.as_ref(),
+        }
+    }
+}
+
+impl Parameter<'_> {
+    pub(super) fn schema(&self) -> Value {
+        let mut schema = Map::new();
+        if self.form == Form::Flag {
+            schema.insert("type".to_owned(), "boolean".into());
+        } else {
+            schema = self.value();
+            if self.form == Form::Many {
+                schema = Map::from_iter([
+                    ("type".to_owned(), "array".into()),
+                    ("items".to_owned(), Value::Object(schema)),
+                ]);
+            }
+            self.add_default(&mut schema);
+        }
+        if !self.describe.trim().is_empty() {
+            schema.insert("description".to_owned(), self.describe.trim().into());
+        }
+        Value::Object(schema)
+    }
+
+    /// Of one value: its type, and its choices where they are written down.
+    fn value(&self) -> Map<String, Value> {
+        let name = match self.item {
+            Item::Integer => "integer",
+            Item::Number => "number",
+            Item::Text => "string",
+        };
+        let mut schema = Map::from_iter([("type".to_owned(), name.into())]);
+        if let Some(ChoiceValue::Values(values)) = self.choice {
+            let values = values.iter().map(|value| self.typed(&unescaped(value)));
+            schema.insert("enum".to_owned(), values.collect());
+        }
+        schema
+    }
+
+    /// Where what looks like choices stands in the wrong place, the default is not what its author meant either.
+    fn add_default(&self, schema: &mut Map<String, Value>) {
+        let Some(DefaultValue::Value(value)) = self.default else {
+            return;
+        };
+        if !is_doubtful(value, self.describe) {
+            let value = self.typed(&unescaped(value));
+            let value = match self.form {
+                Form::Many => Value::Array(vec![value]),
+                _ => value,
+            };
+            schema.insert("default".to_owned(), value);
+        }
+    }
+
+    /// As the type says, where the text is of that type.
+    fn typed(&self, text: &str) -> Value {
+        let read = || serde_json::from_str::<Value>(text).ok();
+        match self.item {
+            Item::Integer => read().filter(|value| value.is_i64() || value.is_u64()),
+            Item::Number => read().filter(Value::is_number),
+            Item::Text => None,
+        }
+        .unwrap_or_else(|| text.into())
+    }
+}
+
+/// argc leaves the backslash before a quote inside quotes where it is.
+pub(super) fn unescaped(value: &str) -> String {
+    value.replace("\\\"", "\"").replace("\\'", "'")
+}

@@ -1,0 +1,235 @@
+//! What a module exports by name, in CommonJS and in ESM.
+//! Must never look into functions: only what the module does when it is loaded counts.
+
+use super::super::tree::{field, line, named, slice};
+use tree_sitter::Node;
+
+/// A function that can be called by name.
+pub(super) struct Export<'t> {
+    pub(super) name: String,
+    /// The statement that exports it.
+    pub(super) statement: Node<'t>,
+    /// The statement that makes the function, where that is another one.
+    pub(super) function: Option<Node<'t>>,
+}
+
+#[derive(Default)]
+pub(super) struct Exports<'t> {
+    pub(super) named: Vec<Export<'t>>,
+    /// The line of `export default`.
+    pub(super) default: Option<usize>,
+}
+
+pub(super) fn find<'t>(root: Node<'t>, text: &str) -> Exports<'t> {
+    let mut finder = Finder {
+        text,
+        locals: Vec::new(),
+        exports: Exports::default(),
+    };
+    let statements = statements(root);
+    for statement in &statements {
+        finder.local(*statement);
+    }
+    for statement in statements {
+        finder.statement(statement);
+    }
+    finder.exports
+}
+
+/// Those that run when the module is loaded, also inside `if`, `try` and plain blocks.
+fn statements(root: Node<'_>) -> Vec<Node<'_>> {
+    const INSIDE: &[&str] = &[
+        "program",
+        "statement_block",
+        "if_statement",
+        "else_clause",
+        "try_statement",
+        "catch_clause",
+        "finally_clause",
+    ];
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(node) = open.pop() {
+        if INSIDE.contains(&node.kind()) {
+            open.extend(named(node).into_iter().rev());
+        } else {
+            found.push(node);
+        }
+    }
+    found
+}
+
+struct Finder<'t, 's> {
+    text: &'s str,
+    /// Functions that the module names for itself, and where.
+    locals: Vec<(String, Node<'t>)>,
+    exports: Exports<'t>,
+}
+
+impl<'t> Finder<'t, '_> {
+    fn local(&mut self, statement: Node<'t>) {
+        for name in self.functions_of(statement) {
+            self.locals.push((name, statement));
+        }
+    }
+
+    /// The functions that a declaration makes.
+    fn functions_of(&self, declaration: Node<'t>) -> Vec<String> {
+        let name = |node| field(node, "name", self.text).map(str::to_owned);
+        match declaration.kind() {
+            "function_declaration" | "generator_function_declaration" => {
+                name(declaration).into_iter().collect()
+            }
+            "lexical_declaration" | "variable_declaration" => named(declaration)
+                .into_iter()
+                .filter(|part| part.kind() == "variable_declarator")
+                .filter(|part| part.child_by_field_name("value").is_some_and(is_function))
+                .filter_map(name)
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn statement(&mut self, statement: Node<'t>) {
+        match statement.kind() {
+            "export_statement" => self.export(statement),
+            "expression_statement" => {
+                for expression in named(statement) {
+                    self.assignment(expression, statement);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn export(&mut self, statement: Node<'t>) {
+        if let Some(declaration) = statement.child_by_field_name("declaration") {
+            let is_default = slice(statement, self.text)
+                .trim_start_matches("export")
+                .trim_start()
+                .starts_with("default");
+            if is_default {
+                self.exports.default = Some(line(statement));
+                return;
+            }
+            for name in self.functions_of(declaration) {
+                self.add(name, statement, None);
+            }
+            return;
+        }
+        let clauses = named(statement);
+        if statement.child_by_field_name("value").is_some() {
+            self.exports.default = Some(line(statement));
+        }
+        for clause in clauses.iter().filter(|node| node.kind() == "export_clause") {
+            for specifier in named(*clause) {
+                let Some(own) = field(specifier, "name", self.text) else {
+                    continue;
+                };
+                let name = field(specifier, "alias", self.text).unwrap_or(own);
+                let function = self.find_local(own);
+                self.add(name.to_owned(), statement, function);
+            }
+        }
+    }
+
+    /// `exports.NAME = `, `module.exports.NAME = `, `module.exports = { }`, and several at once.
+    fn assignment(&mut self, expression: Node<'t>, statement: Node<'t>) {
+        if expression.kind() != "assignment_expression" {
+            return;
+        }
+        let (Some(left), Some(right)) = (
+            expression.child_by_field_name("left"),
+            expression.child_by_field_name("right"),
+        ) else {
+            return;
+        };
+        let to: String = slice(left, self.text).split_whitespace().collect();
+        if right.kind() == "assignment_expression" {
+            self.assignment(right, statement);
+        }
+        if to == "module.exports" || to == "exports" {
+            self.object(right, statement);
+            return;
+        }
+        let name = to
+            .strip_prefix("module.exports.")
+            .or_else(|| to.strip_prefix("exports."));
+        let Some(name) = name.filter(|name| !name.contains(['.', '[', '('])) else {
+            return;
+        };
+        self.value(name, right, statement);
+    }
+
+    fn object(&mut self, object: Node<'t>, statement: Node<'t>) {
+        if object.kind() != "object" {
+            return;
+        }
+        for part in named(object) {
+            match part.kind() {
+                "shorthand_property_identifier" => {
+                    let name = slice(part, self.text);
+                    if let Some(function) = self.find_local(name) {
+                        self.add(name.to_owned(), statement, Some(function));
+                    }
+                }
+                "pair" => {
+                    let key = field(part, "key", self.text).unwrap_or_default();
+                    let key = key.trim_matches(['"', '\'']).to_owned();
+                    if let Some(value) = part.child_by_field_name("value") {
+                        self.value(&key, value, part);
+                    }
+                }
+                "method_definition" => {
+                    if let Some(name) = field(part, "name", self.text) {
+                        self.add(name.to_owned(), part, None);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn value(&mut self, name: &str, value: Node<'t>, statement: Node<'t>) {
+        if is_function(value) {
+            self.add(name.to_owned(), statement, None);
+        } else if value.kind() == "identifier" {
+            let function = self.find_local(slice(value, self.text));
+            if function.is_some() {
+                self.add(name.to_owned(), statement, function);
+            }
+        }
+    }
+
+    fn find_local(&self, name: &str) -> Option<Node<'t>> {
+        let found = self.locals.iter().find(|(known, _)| known == name);
+        found.map(|(_, node)| *node)
+    }
+
+    /// The first of a name is the one that counts.
+    fn add(&mut self, name: String, statement: Node<'t>, function: Option<Node<'t>>) {
+        let export = Export {
+            name,
+            statement,
+            function,
+        };
+        if !self
+            .exports
+            .named
+            .iter()
+            .any(|known| known.name == export.name)
+        {
+            self.exports.named.push(export);
+        }
+    }
+}
+
+fn is_function(node: Node<'_>) -> bool {
+    [
+        "function_expression",
+        "arrow_function",
+        "generator_function",
+        "function",
+    ]
+    .contains(&node.kind())
+}

@@ -1,0 +1,297 @@
+//! Types as JSDoc writes them, as JSON Schemas. A type that nobody here knows allows everything.
+
+use serde_json::{Map, Value, json};
+
+/// Types inside types beyond this are no types that somebody wrote.
+const DEPTH: usize = 32;
+
+/// A type, and whether it may be left out.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Type {
+    pub(super) schema: Value,
+    pub(super) optional: bool,
+    /// Of a type that is only named here.
+    named: Option<String>,
+}
+
+impl Type {
+    fn of(schema: Value) -> Self {
+        Self {
+            schema,
+            optional: false,
+            named: None,
+        }
+    }
+
+    pub(super) fn name(&self) -> Option<&str> {
+        self.named.as_deref()
+    }
+}
+
+pub(super) fn read_type(text: &str) -> Result<Type, String> {
+    let mut reader = Reader {
+        rest: text,
+        depth: 0,
+    };
+    let kind = reader.union()?;
+    match reader.rest.trim() {
+        "" => Ok(kind),
+        rest => Err(format!(
+            "the type {{{text}}} cannot be read from {rest:?} on"
+        )),
+    }
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+    depth: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn take(&mut self, token: &str) -> bool {
+        self.rest = self.rest.trim_start();
+        match self.rest.strip_prefix(token) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn expect(&mut self, token: &str) -> Result<(), String> {
+        match self.take(token) {
+            true => Ok(()),
+            false => Err(format!("a type lacks {token:?} before {:?}", self.rest)),
+        }
+    }
+
+    fn union(&mut self) -> Result<Type, String> {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err("a type is nested too deeply".to_owned());
+        }
+        self.take("|");
+        let mut parts = vec![self.one()?];
+        while self.take("|") {
+            parts.push(self.one()?);
+        }
+        self.depth -= 1;
+        Ok(joined(parts))
+    }
+
+    fn one(&mut self) -> Result<Type, String> {
+        let nullable = self.take("?");
+        self.take("!");
+        let mut kind = self.atom()?;
+        loop {
+            if self.take("[]") {
+                kind = Type::of(json!({"type": "array", "items": kind.schema}));
+            } else if self.take("=") || self.take("?") {
+                kind.optional = true;
+            } else {
+                break;
+            }
+        }
+        kind.optional |= nullable;
+        Ok(kind)
+    }
+
+    fn atom(&mut self) -> Result<Type, String> {
+        if self.take("...") {
+            let inner = self.atom()?;
+            return Ok(Type::of(json!({"type": "array", "items": inner.schema})));
+        }
+        if self.take("(") {
+            let inner = self.union()?;
+            self.expect(")")?;
+            return Ok(inner);
+        }
+        if self.take("{") {
+            return self.record();
+        }
+        if self.take("*") {
+            return Ok(Type::of(json!({})));
+        }
+        self.rest = self.rest.trim_start();
+        if let Some(quote) = self.rest.chars().next().filter(|c| "\"'`".contains(*c)) {
+            return self.literal(quote);
+        }
+        self.name()
+    }
+
+    fn literal(&mut self, quote: char) -> Result<Type, String> {
+        let inner = &self.rest[1..];
+        let end = inner
+            .find(quote)
+            .ok_or("a type has a string that does not end")?;
+        self.rest = &inner[end + 1..];
+        Ok(Type::of(json!({"enum": [&inner[..end]]})))
+    }
+
+    fn word(&mut self) -> &'t str {
+        self.rest = self.rest.trim_start();
+        let is_part = |c: char| c.is_alphanumeric() || "_$.-".contains(c);
+        let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        // `Array.<T>`: the dot belongs to the bracket.
+        let dotted = word.ends_with('.') && rest.starts_with('<');
+        self.rest = rest;
+        if dotted {
+            &word[..word.len() - 1]
+        } else {
+            word
+        }
+    }
+
+    fn name(&mut self) -> Result<Type, String> {
+        let word = self.word();
+        if word.is_empty() {
+            return Err(format!("a type is missing before {:?}", self.rest));
+        }
+        let arguments = if self.take("<") {
+            self.arguments()?
+        } else {
+            Vec::new()
+        };
+        Ok(named(word, &arguments))
+    }
+
+    fn arguments(&mut self) -> Result<Vec<Value>, String> {
+        let mut arguments = vec![self.union()?.schema];
+        while self.take(",") {
+            arguments.push(self.union()?.schema);
+        }
+        self.expect(">")?;
+        Ok(arguments)
+    }
+
+    fn record(&mut self) -> Result<Type, String> {
+        let (mut properties, mut required) = (Map::new(), Vec::new());
+        while !self.take("}") {
+            self.rest = self.rest.trim_start();
+            let quoted = self.rest.starts_with(['"', '\'']);
+            let name = if quoted {
+                let quote = self.rest.chars().next().unwrap_or_default();
+                let inner = &self.rest[1..];
+                let end = inner
+                    .find(quote)
+                    .ok_or("a type has a name that does not end")?;
+                self.rest = &inner[end + 1..];
+                &inner[..end]
+            } else {
+                self.word()
+            };
+            if name.is_empty() {
+                return Err(format!("a type has no name before {:?}", self.rest));
+            }
+            let optional = self.take("?");
+            let kind = match self.take(":") {
+                true => self.union()?,
+                false => Type::of(json!({})),
+            };
+            properties.insert(name.to_owned(), kind.schema);
+            if !optional && !kind.optional {
+                required.push(Value::from(name));
+            }
+            if !self.take(",") {
+                self.take(";");
+            }
+        }
+        Ok(Type::of(
+            json!({"type": "object", "properties": properties, "required": required}),
+        ))
+    }
+}
+
+fn named(word: &str, arguments: &[Value]) -> Type {
+    let schema = match (word.to_lowercase().as_str(), arguments) {
+        ("string", []) => json!({"type": "string"}),
+        ("boolean" | "bool", []) => json!({"type": "boolean"}),
+        ("integer" | "int" | "bigint", []) => json!({"type": "integer"}),
+        ("number" | "float" | "double", []) => json!({"type": "number"}),
+        ("array" | "set" | "iterable", []) => json!({"type": "array", "items": {}}),
+        ("array" | "readonlyarray" | "set" | "iterable", [items]) => {
+            json!({"type": "array", "items": items})
+        }
+        ("object" | "map" | "record", []) => json!({"type": "object"}),
+        ("object" | "map" | "record", [.., values]) => {
+            json!({"type": "object", "additionalProperties": values})
+        }
+        ("date", []) => json!({"type": "string", "format": "date-time"}),
+        ("true" | "false", []) => json!({"enum": [word.eq_ignore_ascii_case("true")]}),
+        ("null" | "undefined" | "void", []) => {
+            return Type {
+                optional: true,
+                ..Type::of(Value::Null)
+            };
+        }
+        ("any" | "unknown" | "mixed", _) => json!({}),
+        _ => match word
+            .parse::<f64>()
+            .ok()
+            .and_then(|_| serde_json::from_str(word).ok())
+        {
+            Some(Value::Number(number)) => json!({"enum": [number]}),
+            _ => {
+                return Type {
+                    named: Some(word.to_owned()),
+                    ..Type::of(json!({}))
+                };
+            }
+        },
+    };
+    Type::of(schema)
+}
+
+/// A union: nothing makes it optional, literals are choices, and what is left is one of several.
+fn joined(parts: Vec<Type>) -> Type {
+    let optional = parts.iter().any(|part| part.optional);
+    let named = match parts.as_slice() {
+        [only] => only.named.clone(),
+        _ => None,
+    };
+    let mut choices = Vec::new();
+    let mut schemas: Vec<Value> = Vec::new();
+    for part in parts {
+        match part.schema {
+            Value::Null => {}
+            Value::Object(mut schema) if schema.len() == 1 && schema.contains_key("enum") => {
+                if let Some(Value::Array(values)) = schema.get_mut("enum") {
+                    choices.append(values);
+                }
+            }
+            schema if !schemas.contains(&schema) => schemas.push(schema),
+            _ => {}
+        }
+    }
+    if !choices.is_empty() {
+        schemas.insert(0, choice(choices));
+    }
+    let schema = match schemas.len() {
+        0 => json!({}),
+        1 => schemas.swap_remove(0),
+        _ => json!({"anyOf": schemas}),
+    };
+    Type {
+        schema,
+        optional,
+        named,
+    }
+}
+
+/// Values of one type say so.
+fn choice(values: Vec<Value>) -> Value {
+    let kind = if values.iter().all(Value::is_string) {
+        "string"
+    } else if values.iter().all(|value| value.is_i64() || value.is_u64()) {
+        "integer"
+    } else if values.iter().all(Value::is_number) {
+        "number"
+    } else if values.iter().all(Value::is_boolean) {
+        "boolean"
+    } else {
+        return json!({"enum": values});
+    };
+    json!({"type": kind, "enum": values})
+}

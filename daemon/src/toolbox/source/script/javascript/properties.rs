@@ -1,0 +1,249 @@
+//! The properties of a function's one argument: from its own block, or from the typedef that its `@param` names.
+
+use super::jsdoc::{Block, Tag};
+use super::jstype::{Type, read_type};
+use super::{Declaration, Problem};
+use crate::toolbox::source::script::trimmed;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+
+/// Typedefs of a whole file by name; the first of a name.
+pub(super) struct Typedefs<'b>(HashMap<&'b str, &'b Block>);
+
+impl<'b> Typedefs<'b> {
+    pub(super) fn of(blocks: &'b [Block]) -> Self {
+        let mut known = HashMap::new();
+        for block in blocks {
+            if let Some(name) = typedef(block) {
+                known.entry(name).or_insert(block);
+            }
+        }
+        Self(known)
+    }
+}
+
+fn typedef(block: &Block) -> Option<&str> {
+    let tag = block.tags.iter().find(|tag| tag.name == "typedef")?;
+    let (_, rest) = braces(&tag.body)?;
+    rest.split_whitespace().next()
+}
+
+/// Puts what the block says about the argument into the declaration.
+pub(super) fn fill(
+    declaration: &mut Declaration,
+    doc: &Block,
+    typedefs: &Typedefs<'_>,
+) -> Result<(), Problem> {
+    let params = entries(doc, &["param", "arg", "argument"])?;
+    let own = entries(doc, &["property", "prop"])?;
+    let named = params
+        .first()
+        .and_then(|param| typedefs.0.get(param.kind.name()?));
+    let entries = match (own.is_empty(), named) {
+        (false, _) => own,
+        (true, Some(block)) => entries(block, &["property", "prop"])?,
+        (true, None) => of_params(params),
+    };
+    for entry in nested(entries)? {
+        declaration.property(&entry.path, entry.schema, entry.required);
+    }
+    Ok(())
+}
+
+/// `args.a` is the property a, where args is the first parameter; without dots the parameters themselves are meant.
+fn of_params(params: Vec<Entry>) -> Vec<Entry> {
+    let Some(first) = params.first().map(|first| first.path.clone()) else {
+        return params;
+    };
+    let prefix = format!("{first}.");
+    let is_inside = |param: &Entry| param.path.starts_with(&prefix);
+    if !params.iter().any(is_inside) {
+        let is_whole =
+            |param: &Entry| param.schema["type"] == "object" || param.kind.name().is_some();
+        return params
+            .into_iter()
+            .filter(|param| !is_whole(param))
+            .collect();
+    }
+    let inside = params.into_iter().filter(is_inside);
+    inside
+        .map(|mut param| {
+            param.path = param.path[prefix.len()..].to_owned();
+            param
+        })
+        .collect()
+}
+
+/// One `@property` or `@param`.
+struct Entry {
+    path: String,
+    schema: Value,
+    required: bool,
+    kind: Type,
+    line: usize,
+}
+
+fn entries(block: &Block, tags: &[&str]) -> Result<Vec<Entry>, Problem> {
+    let tags = block
+        .tags
+        .iter()
+        .filter(|tag| tags.contains(&tag.name.as_str()));
+    tags.map(entry).collect()
+}
+
+fn entry(tag: &Tag) -> Result<Entry, Problem> {
+    let without = || Problem::new(tag.line, format!("@{} without {{type}}", tag.name));
+    let (kind, rest) = braces(&tag.body).ok_or_else(without)?;
+    let rest = rest.trim_start();
+    let (name, text) = name(rest)
+        .ok_or_else(|| Problem::new(tag.line, format!("@{} without a name", tag.name)))?;
+    let mut kind = read_type(kind).map_err(|why| Problem::new(tag.line, why))?;
+    let (name, default) = match name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+    {
+        Some(inner) => {
+            kind.optional = true;
+            match inner.split_once('=') {
+                Some((name, default)) => (name, Some(default.trim())),
+                None => (inner, None),
+            }
+        }
+        None => (name, None),
+    };
+    let bare = name.trim().trim_end_matches('?');
+    let required = !kind.optional && bare == name.trim();
+    let mut schema = kind.schema.clone();
+    if let Some(default) = default.filter(|default| !default.is_empty()) {
+        insert(&mut schema, "default", default_of(default, &kind.schema));
+    }
+    let description = described(text);
+    if !description.is_empty() {
+        insert(&mut schema, "description", description.into());
+    }
+    Ok(Entry {
+        path: bare.to_owned(),
+        schema,
+        required,
+        kind,
+        line: tag.line,
+    })
+}
+
+fn insert(schema: &mut Value, key: &str, value: Value) {
+    if let Value::Object(schema) = schema {
+        schema.insert(key.to_owned(), value);
+    }
+}
+
+/// The text in the braces that a tag begins with, and what follows them.
+fn braces(body: &str) -> Option<(&str, &str)> {
+    let body = body.trim_start();
+    let mut depth = 0_usize;
+    for (at, c) in body.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            _ if depth == 0 => return None,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some((&body[1..at], &body[at + 1..]));
+        }
+    }
+    None
+}
+
+/// The name, in brackets where it is optional, and what follows it.
+fn name(rest: &str) -> Option<(&str, &str)> {
+    let end = if rest.starts_with('[') {
+        let mut depth = 0_usize;
+        let close = rest.char_indices().find(|(_, c)| {
+            match c {
+                '[' => depth += 1,
+                ']' => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        });
+        close?.0 + 1
+    } else {
+        rest.find(char::is_whitespace).unwrap_or(rest.len())
+    };
+    (end > 0).then(|| rest.split_at(end))
+}
+
+/// Without the dash that sets a description off.
+fn described(text: &str) -> String {
+    let text = trimmed(text.lines());
+    match text.strip_prefix('-') {
+        Some("") => String::new(),
+        Some(rest) if rest.starts_with(char::is_whitespace) => rest.trim().to_owned(),
+        _ => text,
+    }
+}
+
+/// As JSON where it is some and the type is no string, else as text.
+fn default_of(default: &str, schema: &Value) -> Value {
+    let quoted = ['"', '\''].into_iter().find_map(|quote| {
+        default
+            .strip_prefix(quote)
+            .and_then(|rest| rest.strip_suffix(quote))
+    });
+    match (quoted, serde_json::from_str(default)) {
+        (Some(inner), _) => inner.into(),
+        (None, Ok(value)) if schema["type"] != "string" => value,
+        _ => default.into(),
+    }
+}
+
+/// Puts `o.name` into `o` and `list[].name` into the items of `list`.
+fn nested(entries: Vec<Entry>) -> Result<Vec<Entry>, Problem> {
+    let mut top: Vec<Entry> = Vec::new();
+    for entry in entries {
+        if top.iter().any(|known| known.path == entry.path) {
+            let message = format!("the property {} is declared twice", entry.path);
+            return Err(Problem::new(entry.line, message));
+        }
+        let parent = entry.path.split_once('.').and_then(|(parent, path)| {
+            let name = parent.trim_end_matches("[]");
+            let parent = top.iter_mut().find(|known| known.path == name)?;
+            Some((&mut parent.schema, path.to_owned()))
+        });
+        match parent {
+            Some((schema, path)) => put(schema, &path, entry)?,
+            None => top.push(entry),
+        }
+    }
+    Ok(top)
+}
+
+fn put(schema: &mut Value, path: &str, entry: Entry) -> Result<(), Problem> {
+    let schema = match schema["type"] == "array" {
+        true => &mut schema["items"],
+        false => schema,
+    };
+    if !schema.is_object() {
+        *schema = Value::Object(Map::new());
+    }
+    if schema["properties"].is_null() {
+        schema["type"] = "object".into();
+        schema["properties"] = json!({});
+        schema["required"] = json!([]);
+    }
+    if let Some((parent, rest)) = path.split_once('.') {
+        let parent = parent.trim_end_matches("[]");
+        return put(&mut schema["properties"][parent], rest, entry);
+    }
+    if !schema["properties"][path].is_null() {
+        let message = format!("the property {path} is declared twice");
+        return Err(Problem::new(entry.line, message));
+    }
+    schema["properties"][path] = entry.schema;
+    if entry.required
+        && let Some(required) = schema["required"].as_array_mut()
+    {
+        required.push(path.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! Type hints as JSON Schemas. A type that nobody here knows allows everything.
+
+use super::classes::Names;
+use super::expression::{Expression, read as expression};
+use super::literal;
+use serde_json::{Value, json};
+
+/// Names that stand for names, at most.
+const DEPTH: usize = 16;
+
+/// A type, and whether nothing will do too.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Hint {
+    pub(super) schema: Value,
+    pub(super) optional: bool,
+    /// Text of `Annotated`.
+    pub(super) description: Option<String>,
+}
+
+impl Hint {
+    pub(super) fn of(schema: Value) -> Self {
+        Self {
+            schema,
+            optional: false,
+            description: None,
+        }
+    }
+
+    fn nothing() -> Self {
+        Self {
+            optional: true,
+            ..Self::of(Value::Null)
+        }
+    }
+}
+
+/// Of a hint in the code.
+pub(super) fn read(text: &str, names: &Names) -> Hint {
+    match expression(text) {
+        Some(expression) => Types { names, depth: 0 }.hint(&expression),
+        None => Hint::of(json!({})),
+    }
+}
+
+/// Of a type in a docstring, where people write words too: `str, optional`.
+pub(super) fn read_told(text: &str, names: &Names) -> Hint {
+    let text = text.trim();
+    let lower = text.to_lowercase();
+    let first = lower.split([',', ' ']).next().unwrap_or_default();
+    let spelled = match first {
+        "string" => "str",
+        "integer" => "int",
+        "boolean" => "bool",
+        "number" | "double" => "float",
+        "array" => "list",
+        "object" | "dictionary" => "dict",
+        _ => "",
+    };
+    if !spelled.is_empty() {
+        return read(spelled, names);
+    }
+    let without = text
+        .strip_suffix("optional")
+        .map(|text| text.trim_end().trim_end_matches(','));
+    let hint = read(without.unwrap_or(text), names);
+    match hint
+        .schema
+        .as_object()
+        .is_some_and(serde_json::Map::is_empty)
+    {
+        true if !["any", "object"].contains(&first) => Hint {
+            schema: json!({"type": "string"}),
+            ..hint
+        },
+        _ => hint,
+    }
+}
+
+struct Types<'n> {
+    names: &'n Names,
+    depth: usize,
+}
+
+impl Types<'_> {
+    fn hint(&mut self, expression: &Expression) -> Hint {
+        self.depth += 1;
+        let hint = if self.depth > DEPTH {
+            Hint::of(json!({}))
+        } else {
+            self.known(expression)
+        };
+        self.depth -= 1;
+        hint
+    }
+
+    fn known(&mut self, expression: &Expression) -> Hint {
+        match expression {
+            Expression::Value(Value::Null) => Hint::nothing(),
+            // Quoted, because what it names comes later in the file.
+            Expression::Text(text) => {
+                super::expression::read(text).map_or(Hint::of(json!({})), |inner| self.hint(&inner))
+            }
+            Expression::Either(parts) => self.union(parts),
+            Expression::Of(of, parts) => match of.as_ref() {
+                Expression::Name(name) => self.generic(name, parts),
+                _ => Hint::of(json!({})),
+            },
+            Expression::Name(name) => self.name(name),
+            _ => Hint::of(json!({})),
+        }
+    }
+
+    fn name(&mut self, name: &str) -> Hint {
+        let schema = match name {
+            "str" | "Path" | "bytes" | "AnyStr" | "UUID" => json!({"type": "string"}),
+            "int" => json!({"type": "integer"}),
+            "float" | "Decimal" | "Number" => json!({"type": "number"}),
+            "bool" => json!({"type": "boolean"}),
+            "dict" | "Dict" | "Mapping" | "MutableMapping" | "TypedDict" => {
+                json!({"type": "object"})
+            }
+            "datetime" => json!({"type": "string", "format": "date-time"}),
+            "date" => json!({"type": "string", "format": "date"}),
+            name if is_list(name) => json!({"type": "array", "items": {}}),
+            name => match (self.names.choices(name), self.names.alias(name)) {
+                (Some(choices), _) => choice(choices.to_vec()),
+                (None, Some(alias)) => match expression(alias) {
+                    Some(meant) => return self.hint(&meant),
+                    None => json!({}),
+                },
+                (None, None) => json!({}),
+            },
+        };
+        Hint::of(schema)
+    }
+
+    fn generic(&mut self, name: &str, parts: &[Expression]) -> Hint {
+        match (name, parts) {
+            ("Optional", [inner]) => Hint {
+                optional: true,
+                ..self.hint(inner)
+            },
+            ("Union", parts) => self.union(parts),
+            ("Literal", parts) => {
+                let (nothing, values): (Vec<_>, Vec<_>) = parts
+                    .iter()
+                    .filter_map(literal::of)
+                    .partition(Value::is_null);
+                Hint {
+                    optional: !nothing.is_empty(),
+                    ..Hint::of(choice(values))
+                }
+            }
+            ("Annotated", [inner, about @ ..]) => Hint {
+                description: about.iter().find_map(annotation),
+                ..self.hint(inner)
+            },
+            ("Required" | "NotRequired" | "Final" | "ClassVar", [inner]) => self.hint(inner),
+            ("dict" | "Dict" | "Mapping" | "MutableMapping", [_, value]) => {
+                let value = self.hint(value).schema;
+                match value.as_object().is_none_or(serde_json::Map::is_empty) {
+                    true => Hint::of(json!({"type": "object"})),
+                    false => Hint::of(json!({"type": "object", "additionalProperties": value})),
+                }
+            }
+            (name, [item, rest @ ..]) if is_list(name) => {
+                let items = match rest {
+                    [] | [Expression::Name(_)] => self.hint(item).schema,
+                    _ => self.union(parts).schema,
+                };
+                let items = if items.is_null() { json!({}) } else { items };
+                Hint::of(json!({"type": "array", "items": items}))
+            }
+            (name, _) => self.name(name),
+        }
+    }
+
+    fn union(&mut self, parts: &[Expression]) -> Hint {
+        let mut joined = Hint::of(Value::Null);
+        let mut schemas = Vec::new();
+        for part in parts {
+            let hint = self.hint(part);
+            joined.optional |= hint.optional;
+            if joined.description.is_none() {
+                joined.description = hint.description;
+            }
+            if !hint.schema.is_null() && !schemas.contains(&hint.schema) {
+                schemas.push(hint.schema);
+            }
+        }
+        joined.schema = match schemas.len() {
+            0 => json!({}),
+            1 => schemas.swap_remove(0),
+            _ if schemas.contains(&json!({})) => json!({}),
+            _ => json!({"anyOf": schemas}),
+        };
+        joined
+    }
+}
+
+fn is_list(name: &str) -> bool {
+    [
+        "list",
+        "List",
+        "Sequence",
+        "MutableSequence",
+        "Iterable",
+        "Collection",
+        "set",
+        "Set",
+        "frozenset",
+        "FrozenSet",
+        "tuple",
+        "Tuple",
+    ]
+    .contains(&name)
+}
+
+/// A text of `Annotated`, also one that a call in it names its description.
+fn annotation(about: &Expression) -> Option<String> {
+    match about {
+        Expression::Text(text) => Some(text.clone()),
+        Expression::Call(_, arguments) => arguments.iter().find_map(|(name, value)| match value {
+            Expression::Text(text) if name == "description" => Some(text.clone()),
+            _ => None,
+        }),
+        _ => None,
+    }
+}
+
+/// Values of one type say so.
+fn choice(values: Vec<Value>) -> Value {
+    let kind = if values.is_empty() {
+        return json!({});
+    } else if values.iter().all(Value::is_string) {
+        "string"
+    } else if values.iter().all(Value::is_boolean) {
+        "boolean"
+    } else if values.iter().all(|value| value.is_i64() || value.is_u64()) {
+        "integer"
+    } else if values.iter().all(Value::is_number) {
+        "number"
+    } else {
+        return json!({"enum": values});
+    };
+    json!({"type": kind, "enum": values})
+}

@@ -1,12 +1,12 @@
 //! Turns as the actor sees them: beginning, steps, retries.
 
 use super::{Actor, Draft, Running};
-use crate::provider::BoxFuture;
 use crate::session::message::{Again, Reply};
 use crate::session::port::Port;
 use crate::session::state::{Token, thought_of};
 use crate::session::{Prompt, SessionError, SessionResult, WhenBusy, restart};
 use crate::store::{Durability, Pace};
+use crate::toolbox::BoxFuture;
 use crate::turn::round::RoundEnd;
 use crate::turn::step::{self, Step};
 use crate::turn::{Context, Round, Work, prompt};

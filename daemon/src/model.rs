@@ -108,6 +108,7 @@ impl Models {
             let (_, state) = watch::channel(State::Ended(Ok(shown)));
             return Ok(Pull::of(state));
         }
+        self.inner.means.check_engine()?;
         let (tell, state) = watch::channel(State::Begun);
         let tell = Arc::new(tell);
         pulls.insert(name.to_owned(), state.clone());
@@ -191,6 +192,20 @@ impl Models {
             .pulls
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Means {
+    /// A model that nothing here could run is not worth fetching.
+    fn check_engine(&self) -> Result<(), ModelError> {
+        match &self.local {
+            Some(local) if local.is_file() => Ok(()),
+            _ => Err(ModelError::Fetch {
+                message: "there is no dwell-local to run a model with: it belongs beside dwelld (`cargo build -p dwell-local` \
+                          makes it), and DWELL_LOCAL names another place"
+                    .to_owned(),
+            }),
+        }
     }
 }
 

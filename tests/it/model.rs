@@ -204,6 +204,19 @@ fn what_the_disk_has_no_room_for_is_not_begun() {
 }
 
 #[test]
+fn a_model_that_nothing_could_run_is_not_fetched() {
+    let server = FileServer::start(gguf::gguf(Weight::Light));
+    let mut sandbox = served(&server);
+    sandbox.set("DWELL_LOCAL", "/no/such/dwell-local");
+    let daemon = TestDaemon::start_in(sandbox);
+    let fault = daemon
+        .client()
+        .fault("model/pull", json!({"name": "smollm2"}));
+    assert!(fault.message.contains("DWELL_LOCAL"), "{fault}");
+    assert_eq!(server.asked(), [0_usize; 0]);
+}
+
+#[test]
 fn a_server_that_is_not_there_is_an_error_that_says_so() {
     let (size, sum) = fixture();
     let server = FileServer::start(Vec::new());
@@ -370,6 +383,10 @@ fn a_terminal_is_offered_the_pull_and_only_a_yes_is_one() {
     let dwell = harness::binaries::binaries().client.display().to_string();
     let socket = daemon.socket().display();
     let line = format!("DWELL_SOCKET={socket} {dwell} ask --yes hi; echo end of it; sleep 60");
+    tmux.open("alone", &format!("DWELL_SOCKET={socket} {dwell}"));
+    tmux.shows("alone", "pull smollm2 now? [y/N]");
+    tmux.type_line("alone", "n");
+    tmux.shows("alone", "stub");
     tmux.open("no", &line);
     tmux.shows("no", "pull smollm2 now? [y/N]");
     tmux.press("no", "Enter");

@@ -2,10 +2,10 @@
 //! Must never reach a session, a provider or the store: a handler has its `Call` and nothing else.
 
 mod arguments;
-mod capture;
+pub(super) mod capture;
 mod edit;
-mod environment;
-mod execute;
+pub(super) mod environment;
+pub(super) mod execute;
 mod fetch;
 mod file;
 mod git;
@@ -15,7 +15,7 @@ mod list;
 mod read;
 pub mod readable;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 mod todo;
 mod walk;
 mod write;

@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 /// What a model gets of one output at most, in bytes: the head, the tail, and a line about the cut between them.
-pub(super) const CAP: usize = 32 * 1024;
+pub(in crate::toolbox) const CAP: usize = 32 * 1024;
 /// Of which the head.
 const HEAD: usize = CAP / 2;
 /// What is streamed to people at most; the result follows anyway.
@@ -24,7 +24,7 @@ const KEPT: u64 = 64 * 1024 * 1024;
 const EXPIRY: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Takes output and gives the text for the model at the end.
-pub(super) struct Capture<'c> {
+pub(in crate::toolbox) struct Capture<'c> {
     call: &'c Call,
     decoder: Decoder,
     head: String,
@@ -44,12 +44,12 @@ enum Show {
 }
 
 impl<'c> Capture<'c> {
-    pub(super) fn new(call: &'c Call) -> Self {
+    pub(in crate::toolbox) fn new(call: &'c Call) -> Self {
         Self::showing(call, Show::People)
     }
 
     /// For what nobody needs to see as it comes.
-    pub(super) fn silent(call: &'c Call) -> Self {
+    pub(in crate::toolbox) fn silent(call: &'c Call) -> Self {
         Self::showing(call, Show::Nobody)
     }
 
@@ -67,13 +67,13 @@ impl<'c> Capture<'c> {
     }
 
     /// For a text that is there already.
-    pub(super) async fn whole(mut self, text: &str) -> String {
+    pub(in crate::toolbox) async fn whole(mut self, text: &str) -> String {
         self.text(text).await;
         self.finish().await
     }
 
     /// The whole text, or head and tail with what was cut and where it is.
-    pub(super) async fn finish(mut self) -> String {
+    pub(in crate::toolbox) async fn finish(mut self) -> String {
         let rest = self.decoder.finish();
         self.text(&rest).await;
         let tail = Vec::from(std::mem::take(&mut self.tail));

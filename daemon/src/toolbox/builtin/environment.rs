@@ -28,7 +28,7 @@ const VENDORS: &[&str] = &[
 ];
 
 /// What a child of this call sees.
-pub(super) fn of(call: &Call) -> BTreeMap<String, String> {
+pub(in crate::toolbox) fn of(call: &Call) -> BTreeMap<String, String> {
     let mut env: BTreeMap<_, _> = call
         .env
         .iter()

@@ -85,7 +85,7 @@ fn result(exit: Exit, content: String, timeout: Duration) -> Map<String, Value> 
     result
 }
 
-fn signal_name(signal: i32) -> String {
+pub(in crate::toolbox) fn signal_name(signal: i32) -> String {
     let name = match signal {
         libc::SIGHUP => "SIGHUP",
         libc::SIGINT => "SIGINT",

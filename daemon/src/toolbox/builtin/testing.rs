@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-pub(super) struct Bench {
+pub(in crate::toolbox) struct Bench {
     folder: TempDir,
     port: Arc<Port>,
-    pub(super) env: BTreeMap<String, String>,
+    pub(in crate::toolbox) env: BTreeMap<String, String>,
 }
 
 impl Bench {
-    pub(super) fn new() -> Self {
+    pub(in crate::toolbox) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
         std::fs::create_dir(folder.path().join("home")).unwrap();
@@ -35,22 +35,22 @@ impl Bench {
         }
     }
 
-    pub(super) fn cwd(&self) -> PathBuf {
+    pub(in crate::toolbox) fn cwd(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    pub(super) fn spill_dir(&self) -> PathBuf {
+    pub(in crate::toolbox) fn spill_dir(&self) -> PathBuf {
         self.folder.path().join("spill")
     }
 
-    pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(in crate::toolbox) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.cwd().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, content).unwrap();
         path
     }
 
-    pub(super) fn call(&self) -> Call {
+    pub(in crate::toolbox) fn call(&self) -> Call {
         Call::detached(
             self.cwd(),
             self.env.clone(),
@@ -60,19 +60,23 @@ impl Bench {
     }
 
     /// What was streamed so far.
-    pub(super) fn output(&self) -> String {
+    pub(in crate::toolbox) fn output(&self) -> String {
         self.port.output.lock().unwrap().clone()
     }
 
     /// Runs a tool through the gate; every question is answered with yes.
-    pub(super) async fn run(&self, tool: fn() -> Tool, arguments: Value) -> Map<String, Value> {
+    pub(in crate::toolbox) async fn run(
+        &self,
+        tool: impl FnOnce() -> Tool,
+        arguments: Value,
+    ) -> Map<String, Value> {
         self.run_until(tool, arguments, CancellationToken::new())
             .await
     }
 
-    pub(super) async fn run_until(
+    pub(in crate::toolbox) async fn run_until(
         &self,
-        tool: fn() -> Tool,
+        tool: impl FnOnce() -> Tool,
         arguments: Value,
         cancel: CancellationToken,
     ) -> Map<String, Value> {

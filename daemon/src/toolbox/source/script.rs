@@ -4,9 +4,13 @@
 mod bash;
 mod javascript;
 mod python;
+pub mod run;
+pub mod standin;
 mod tree;
 
+use bash::Passed;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Files above this are no scripts that somebody wrote.
@@ -37,6 +41,8 @@ pub struct Declaration {
     pub required: Vec<String>,
     /// What the script calls it: a function, or a command of argc's; empty for the whole of a bash tool.
     pub function: String,
+    /// How a bash script is given each property.
+    pub passed: BTreeMap<String, Passed>,
 }
 
 /// What a file offers, and what its author should know about it.

@@ -8,7 +8,18 @@ mod source;
 use super::{Declaration, Declared, Kind, Problem};
 use argc::{CommandValue, FlagOptionValue, PositionalValue};
 use schema::Parameter;
+pub(super) use schema::unescaped;
 use serde_json::{Map, Value};
+
+/// How a value comes to the script, as its author would type it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Passed {
+    Flag(String),
+    Option(String),
+    /// Glued to the name.
+    Prefix(String),
+    Positional,
+}
 
 pub(super) fn declare(kind: Kind, stem: &str, text: &str) -> Result<Declared, Problem> {
     let root = export(stem, text)?;
@@ -29,6 +40,8 @@ fn tool(root: &CommandValue, stem: &str, text: &str) -> Result<Declared, Problem
     }
     let mut tool = declaration(root, text)?;
     tool.name = property(stem);
+    // The whole of the script, not a command of it.
+    tool.function.clear();
     let mut declared = Declared {
         declarations: vec![tool],
         ..Declared::default()
@@ -83,6 +96,7 @@ fn declaration(command: &CommandValue, text: &str) -> Result<Declaration, Proble
             return Err(Problem::new(line, message));
         }
         declaration.property(&name, parameter.schema(), parameter.required);
+        declaration.passed.insert(name, parameter.passed());
     }
     Ok(declaration)
 }
@@ -97,6 +111,17 @@ pub(super) fn options<'c>(
             || source::line_of_parameter(text, &option.id).is_some()
     };
     command.flag_options.iter().filter(is_own)
+}
+
+/// The programs that the script says it needs.
+pub(super) fn required_tools(root: &CommandValue) -> Vec<String> {
+    let said = root.extra.get("require_tools").and_then(Value::as_array);
+    let words = said.into_iter().flatten().filter_map(Value::as_str);
+    let words = words.flat_map(|word| word.split([' ', ',']));
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Dashes are no part of a name that a program would like to use.

@@ -1,6 +1,6 @@
 //! What argc knows of an option, a flag or an argument, as a JSON Schema.
 
-use super::{FlagOptionValue, Map, PositionalValue, Value, is_doubtful};
+use super::{FlagOptionValue, Map, Passed, PositionalValue, Value, is_doubtful};
 use argc::{ChoiceValue, DefaultValue};
 
 /// An option, flag or positional argument: what their schemas come from.
@@ -8,6 +8,8 @@ pub(super) struct Parameter<'v> {
     pub(super) id: &'v str,
     describe: &'v str,
     pub(super) required: bool,
+    /// None for a positional.
+    option: Option<&'v FlagOptionValue>,
     form: Form,
     item: Item,
     choice: Option<&'v ChoiceValue>,
@@ -53,6 +55,7 @@ impl<'v> From<&'v FlagOptionValue> for Parameter<'v> {
             id: &option.id,
             describe: &option.describe,
             required: option.required,
+            option: Some(option),
             form,
             item: Item::of(option.notations.first().map(String::as_str)),
             choice: option.choice.as_ref(),
@@ -67,6 +70,7 @@ impl<'v> From<&'v PositionalValue> for Parameter<'v> {
             id: &positional.id,
             describe: &positional.describe,
             required: positional.required,
+            option: None,
             form: if positional.multiple {
                 Form::Many
             } else {
@@ -80,6 +84,15 @@ impl<'v> From<&'v PositionalValue> for Parameter<'v> {
 }
 
 impl Parameter<'_> {
+    pub(super) fn passed(&self) -> Passed {
+        match self.option {
+            None => Passed::Positional,
+            Some(option) if option.flag => Passed::Flag(option.long_name.clone()),
+            Some(option) if option.prefixed => Passed::Prefix(option.long_name.clone()),
+            Some(option) => Passed::Option(option.long_name.clone()),
+        }
+    }
+
     pub(super) fn schema(&self) -> Value {
         let mut schema = Map::new();
         if self.form == Form::Flag {
@@ -143,6 +156,6 @@ impl Parameter<'_> {
 }
 
 /// argc leaves the backslash before a quote inside quotes where it is.
-pub(super) fn unescaped(value: &str) -> String {
+pub(in super::super) fn unescaped(value: &str) -> String {
     value.replace("\\\"", "\"").replace("\\'", "'")
 }

@@ -1,0 +1,244 @@
+//! Running a script's tool: its arguments checked, its environment made, its end turned into a result.
+//! Must never build a line for a shell, nor let a script see a name that it did not declare.
+
+mod child;
+pub(super) mod dotenv;
+mod environment;
+mod folder;
+mod outcome;
+pub(super) mod words;
+
+use super::{Declaration, Language};
+use crate::process::Spawn;
+use crate::toolbox::BoxFuture;
+use crate::toolbox::tool::{Call, Handler, Outcome, Tool};
+use folder::Folder;
+use serde_json::{Map, Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// For a script that names no time of its own.
+pub const TIMEOUT: Duration = Duration::from_secs(120);
+
+const NODE: &str = include_str!("run/runner.js");
+const PYTHON: &str = include_str!("run/runner.py");
+
+/// A folder that holds tools, and what is kept for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Root {
+    /// `LLM_ROOT_DIR`; its `.env` is read for every call.
+    pub dir: PathBuf,
+    /// Where tools may keep things; made when the first of them runs.
+    pub cache: PathBuf,
+    /// A folder of the daemon's where `argc` is.
+    pub bin: PathBuf,
+}
+
+/// A script that can be run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Script {
+    pub file: PathBuf,
+    pub language: Language,
+    /// The file's name without its end; for an agent's script the agent's name.
+    pub name: String,
+    pub root: Arc<Root>,
+    pub agent: Option<Arc<Agent>>,
+    pub timeout: Duration,
+}
+
+/// Whose script it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Agent {
+    pub name: String,
+    pub dir: PathBuf,
+    pub variables: Vec<(String, String)>,
+}
+
+/// The tool that one of a script's declarations is.
+pub fn tool(script: &Arc<Script>, declaration: &Arc<Declaration>) -> Tool {
+    let tool = Tool::new(&declaration.name, &declaration.description)
+        .params(declaration.properties.clone())
+        .source("script");
+    let runner = Runner {
+        script: Arc::clone(script),
+        declaration: Arc::clone(declaration),
+    };
+    let required = declaration.required.iter();
+    required
+        .fold(tool, |tool, name| tool.required(name))
+        .handler(runner)
+}
+
+struct Runner {
+    script: Arc<Script>,
+    declaration: Arc<Declaration>,
+}
+
+impl Handler for Runner {
+    fn run<'a>(&'a self, call: Call, arguments: Map<String, Value>) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            self.declaration.check(&arguments)?;
+            Ok(self.script.run(&self.declaration, &call, arguments).await)
+        })
+    }
+}
+
+impl Declaration {
+    /// What the gate lets through and a script must not be given.
+    fn check(&self, arguments: &Map<String, Value>) -> Result<(), String> {
+        for (name, value) in arguments {
+            if !self.properties.contains_key(name) {
+                let known: Vec<_> = self.properties.keys().map(String::as_str).collect();
+                let known = match known.as_slice() {
+                    [] => "none".to_owned(),
+                    known => known.join(", "),
+                };
+                return Err(format!(
+                    "{} has no argument {name:?}; it has: {known}",
+                    self.name
+                ));
+            }
+            if has_nul(value) {
+                return Err(format!(
+                    "the argument {name:?} of {} holds a NUL character, which no program can be given",
+                    self.name
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(values) => values.iter().any(has_nul),
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| name.contains('\0') || has_nul(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+impl Script {
+    async fn run(
+        self: &Arc<Self>,
+        declaration: &Arc<Declaration>,
+        call: &Call,
+        arguments: Map<String, Value>,
+    ) -> Map<String, Value> {
+        let prepared = {
+            let (script, declaration, call) =
+                (Arc::clone(self), Arc::clone(declaration), call.clone());
+            let work = move || script.prepare(&declaration, &call, arguments);
+            tokio::task::spawn_blocking(work).await
+        };
+        let prepared = prepared.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        let (folder, spawn) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                let why = format!("cannot make ready what {} needs: {error}", self.name);
+                return Map::from_iter([("error".to_owned(), why.into())]);
+            }
+        };
+        let ended = child::run(&spawn, self.timeout, call).await;
+        outcome::result(call, ended, &folder, self.timeout).await
+    }
+
+    /// All that touches the disk before the start.
+    fn prepare(
+        &self,
+        declaration: &Declaration,
+        call: &Call,
+        arguments: Map<String, Value>,
+    ) -> std::io::Result<(Folder, Spawn)> {
+        let folder = Folder::make(call)?;
+        let mut env = environment::of(self, declaration, call, &folder)?;
+        let (program, args, stdin) = match self.language {
+            Language::Bash => {
+                folder.write_call(&self.file, &declaration.function, &arguments)?;
+                self.stand_in(&mut env, &folder)?;
+                let args = self.bash(declaration, &arguments);
+                ("bash", args, None)
+            }
+            Language::JavaScript => {
+                let args = [OsString::from("-e"), NODE.into(), "--".into()];
+                (
+                    "node",
+                    self.run_by(args.into(), declaration),
+                    Some(arguments),
+                )
+            }
+            Language::Python => {
+                let args = ["-X", "utf8", "-c", PYTHON].map(OsString::from);
+                (
+                    "python3",
+                    self.run_by(args.into(), declaration),
+                    Some(arguments),
+                )
+            }
+        };
+        let spawn = Spawn {
+            program: program.into(),
+            args,
+            cwd: call.cwd.clone(),
+            env,
+            stdin: stdin.map(|arguments| Value::Object(arguments).to_string().into_bytes()),
+            timeout: None,
+        };
+        Ok((folder, spawn))
+    }
+
+    /// The script's own arguments, as its author would type them.
+    fn bash(&self, declaration: &Declaration, arguments: &Map<String, Value>) -> Vec<OsString> {
+        let mut args = vec![self.file.clone().into_os_string()];
+        if !declaration.function.is_empty() {
+            args.push(declaration.function.clone().into());
+        }
+        args.extend(
+            words::of(declaration, arguments)
+                .into_iter()
+                .map(OsString::from),
+        );
+        args
+    }
+
+    fn run_by(&self, mut args: Vec<OsString>, declaration: &Declaration) -> Vec<OsString> {
+        let function = match declaration.function.as_str() {
+            "" => "run",
+            function => function,
+        };
+        args.extend([self.file.clone().into_os_string(), function.into()]);
+        args
+    }
+
+    /// Puts our own `argc` before all others, for this script alone.
+    fn stand_in(
+        &self,
+        env: &mut std::collections::BTreeMap<String, String>,
+        folder: &Folder,
+    ) -> std::io::Result<()> {
+        folder::link_argc(&self.root.bin)?;
+        let path = env.get("PATH").cloned().unwrap_or_default();
+        let path = format!("{}:{path}", self.root.bin.display());
+        env.insert("PATH".to_owned(), path);
+        env.insert(super::standin::CALL.to_owned(), text(&folder.call())?);
+        Ok(())
+    }
+}
+
+/// A path that goes into an environment, which here is text.
+fn text(path: &Path) -> std::io::Result<String> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| std::io::Error::other(format!("{} is not UTF-8", path.display())))
+}
+
+/// A call as the stand-in reads it.
+pub(super) fn call_file(script: &Path, function: &str, arguments: &Map<String, Value>) -> Value {
+    json!({"script": script, "function": function, "arguments": arguments})
+}
+
+#[cfg(test)]
+mod tests;

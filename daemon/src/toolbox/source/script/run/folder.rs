@@ -1,0 +1,71 @@
+//! The folder of one call: what the script writes, and what its stand-in for argc reads. It goes with the call.
+
+use super::call_file;
+use crate::toolbox::tool::Call;
+use serde_json::{Map, Value};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn make(call: &Call) -> io::Result<Self> {
+        let name = format!("{}-{}.run", call.session, call.call).replace('/', "_");
+        let path = call.spill_dir.join(name);
+        private(&call.spill_dir)?;
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        private(&path)?;
+        let folder = Self(path);
+        fs::write(folder.output(), "")?;
+        Ok(folder)
+    }
+
+    /// `LLM_OUTPUT`.
+    pub(super) fn output(&self) -> PathBuf {
+        self.0.join("output")
+    }
+
+    pub(super) fn call(&self) -> PathBuf {
+        self.0.join("call.json")
+    }
+
+    pub(super) fn write_call(
+        &self,
+        script: &Path,
+        function: &str,
+        arguments: &Map<String, Value>,
+    ) -> io::Result<()> {
+        let call = call_file(script, function, arguments);
+        fs::write(self.call(), call.to_string())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What stays is removed by whoever makes a folder of this name, or with the session.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(super) fn private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// This very program under the name `argc`. A link that an earlier release left is replaced.
+pub(super) fn link_argc(bin: &Path) -> io::Result<()> {
+    let link = bin.join("argc");
+    let own = std::env::current_exe()?;
+    if fs::read_link(&link).is_ok_and(|target| target == own) {
+        return Ok(());
+    }
+    private(bin)?;
+    let fresh = bin.join(format!("argc.{}", std::process::id()));
+    let _ = fs::remove_file(&fresh);
+    symlink(own, &fresh)?;
+    fs::rename(fresh, link)
+}

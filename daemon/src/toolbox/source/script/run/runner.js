@@ -1,0 +1,67 @@
+// Calls one function of a module with the JSON object on standard input, and writes what it returns to LLM_OUTPUT.
+"use strict";
+const fs = require("node:fs");
+const { pathToFileURL } = require("node:url");
+
+function plain(value, seen = []) {
+  if (value === null || typeof value === "string" || typeof value === "boolean") return value;
+  if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
+  if (typeof value === "bigint") {
+    return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  }
+  if (typeof value === "undefined") return null;
+  if (typeof value === "symbol") return String(value);
+  if (typeof value === "function") {
+    throw new TypeError("the result holds a function, which cannot be written as JSON");
+  }
+  if (seen.includes(value)) throw new TypeError("the result holds itself");
+  const inside = [...seen, value];
+  const each = (item) => plain(item, inside);
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
+  if (value instanceof RegExp || value instanceof URL) return String(value);
+  if (value instanceof Error) return { name: value.name, message: value.message };
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return bytes(value);
+  if (Array.isArray(value)) return value.map(each);
+  if (typeof value.toJSON === "function") return each(value.toJSON());
+  if (value instanceof Map) {
+    return Object.fromEntries([...value].map(([key, item]) => [typeof key === "string" ? key : JSON.stringify(plain(key)), each(item)]));
+  }
+  if (value instanceof Set) return [...value].map(each);
+  if (typeof value[Symbol.iterator] === "function") return [...value].map(each);
+  const members = Object.entries(value).filter(([, item]) => item !== undefined);
+  return Object.fromEntries(members.map(([key, item]) => [key, each(item)]));
+}
+
+function bytes(value) {
+  const isBytes = value instanceof ArrayBuffer || value instanceof Uint8Array || value instanceof DataView;
+  if (!isBytes) return Array.from(value, (item) => plain(item));
+  const buffer = value instanceof ArrayBuffer ? Buffer.from(value) : Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  const text = buffer.toString("utf8");
+  return Buffer.from(text, "utf8").equals(buffer) ? text : buffer.toString("base64");
+}
+
+async function main() {
+  const [file, name] = process.argv.slice(1);
+  const given = JSON.parse(fs.readFileSync(0, "utf8"));
+  process.argv = [process.argv[0], file];
+  const module = await import(pathToFileURL(file).href);
+  const found = module[name] ?? module.default?.[name];
+  if (typeof found !== "function") throw new Error(`${file} exports no function ${name}`);
+  let value = await found(given);
+  if (typeof value?.[Symbol.asyncIterator] === "function") {
+    const all = [];
+    for await (const item of value) all.push(item);
+    value = all;
+  }
+  if (value === undefined || value === null) return;
+  const text = typeof value === "string" ? value : JSON.stringify(plain(value));
+  fs.appendFileSync(process.env.LLM_OUTPUT, text);
+}
+
+main().then(
+  () => process.exit(),
+  (error) => {
+    process.stderr.write(`${error?.stack ?? error}\n`);
+    process.exit(1);
+  },
+);

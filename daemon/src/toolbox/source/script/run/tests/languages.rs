@@ -1,0 +1,274 @@
+//! What holds in every language.
+
+use super::*;
+
+const ECHO: [(&str, &str); 3] = [
+    (
+        "echo.sh",
+        "# @describe Echo.\n# @option --text! T\nmain() { printf '%s' \"$argc_text\" > \"$LLM_OUTPUT.raw\"; \
+         printf '%s.' \"$argc_text\" | sha256sum >> \"$LLM_OUTPUT\"; }\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n",
+    ),
+    (
+        "echo.py",
+        "import hashlib\ndef run(text: str):\n    \"\"\"Echo.\"\"\"\n    return hashlib.sha256((text + '.').encode()).hexdigest()\n",
+    ),
+    (
+        "echo.js",
+        "const crypto = require('crypto');\n/**\n * Echo.\n * @param {Object} args\n * @param {string} args.text - T\n \
+         */\nexports.run = ({ text }) => crypto.createHash('sha256').update(text + '.').digest('hex');\n",
+    ),
+];
+
+fn digest(text: &str) -> String {
+    use sha2::Digest;
+    let sum = sha2::Sha256::digest(format!("{text}."));
+    sum.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[tokio::test]
+async fn every_word_arrives_byte_for_byte() {
+    for (name, content) in ECHO {
+        let bench = Bench::new();
+        for word in hard_words() {
+            let result = run_in(&bench, name, content, json!({"text": word})).await;
+            let output = result["output"].as_str().unwrap_or_default();
+            let shown: String = word.chars().take(40).collect();
+            assert!(
+                output.starts_with(&digest(&word)),
+                "{name} {shown:?}: {result}"
+            );
+        }
+        assert!(!bench.cwd().join("PWNED").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_nul_and_a_name_that_is_not_declared_are_refused_by_name() {
+    for (name, content) in ECHO {
+        let result = run(name, content, json!({"text": "a\0b"})).await;
+        let why = result["error"].as_str().unwrap();
+        assert!(why.contains("\"text\"") && why.contains("NUL"), "{why}");
+        let bench = Bench::new();
+        for bad in ["x 'y'; touch PWNED; #", "$(touch PWNED)"] {
+            let result = run_in(&bench, name, content, json!({"text": "t", bad: "1"})).await;
+            let why = result["error"].as_str().unwrap();
+            assert!(
+                why.contains(&format!("{bad:?}")) && why.ends_with("it has: text"),
+                "{why}"
+            );
+        }
+        assert!(!bench.cwd().join("PWNED").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_missing_interpreter_is_named() {
+    for ((name, content), program) in ECHO.into_iter().zip(["bash", "python3", "node"]) {
+        let mut bench = Bench::new();
+        bench.env.insert("PATH".into(), "/none".into());
+        let result = run_in(&bench, name, content, json!({"text": ""})).await;
+        let why = result["error"].as_str().unwrap();
+        assert!(
+            why.contains(&format!("cannot start {program}: not found on PATH")),
+            "{why}"
+        );
+    }
+}
+
+fn body(name: &str, body: &str) -> String {
+    match name {
+        "t.sh" => format!(
+            "# @describe T.\nmain() {{ {body}\n}}\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n"
+        ),
+        "t.py" => format!("def run():\n    \"\"\"T.\"\"\"\n    {body}\n"),
+        _ => format!("/** T. */\nexports.run = async () => {{ {body} }};\n"),
+    }
+}
+
+async fn check(name: &str, code: &str, expected: Value) {
+    let result = run(name, &body(name, code), json!({})).await;
+    assert_eq!(result, expected, "{name}: {code}");
+}
+
+#[tokio::test]
+async fn what_a_script_says_becomes_fields_or_output() {
+    check(
+        "t.sh",
+        "echo '{\"a\": 1}' >> \"$LLM_OUTPUT\"",
+        json!({"a": 1, "ok": true}),
+    )
+    .await;
+    check(
+        "t.sh",
+        "echo hi; echo there >> \"$LLM_OUTPUT\"",
+        json!({"output": "there", "ok": true}),
+    )
+    .await;
+    check("t.sh", "echo hi", json!({"output": "hi", "ok": true})).await;
+    check("t.sh", "echo 007", json!({"output": "007", "ok": true})).await;
+    check(
+        "t.sh",
+        "echo '[1, 2]'",
+        json!({"output": [1, 2], "ok": true}),
+    )
+    .await;
+    check("t.sh", ":", json!({"output": "(no output)", "ok": true})).await;
+    check(
+        "t.py",
+        "return {'a': [1, (2, 3)]}",
+        json!({"a": [1, [2, 3]], "ok": true}),
+    )
+    .await;
+    check(
+        "t.py",
+        "return 'text'",
+        json!({"output": "text", "ok": true}),
+    )
+    .await;
+    check(
+        "t.py",
+        "print('printed')",
+        json!({"output": "printed", "ok": true}),
+    )
+    .await;
+    check(
+        "t.py",
+        "return {2, 1}",
+        json!({"output": [1, 2], "ok": true}),
+    )
+    .await;
+    check(
+        "t.py",
+        "import datetime; return {'d': datetime.date(2020, 1, 2), 1: b'x', 'n': float('nan')}",
+        json!({"d": "2020-01-02", "1": "x", "n": "nan", "ok": true}),
+    )
+    .await;
+    check("t.js", "return { d: new Date(0), m: new Map([['k', new Set([1])]]), b: 10n, u: undefined, n: NaN };",
+        json!({"d": "1970-01-01T00:00:00.000Z", "m": {"k": [1]}, "b": 10, "n": "NaN", "ok": true})).await;
+    check(
+        "t.js",
+        "console.log('printed');",
+        json!({"output": "printed", "ok": true}),
+    )
+    .await;
+    check("t.js", "return [1];", json!({"output": [1], "ok": true})).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_json_is_reported() {
+    for (name, code) in [
+        ("t.py", "return {'f': print}"),
+        ("t.py", "a = []; a.append(a); return a"),
+        ("t.js", "return { f() {} };"),
+        ("t.js", "const a = []; a.push(a); return a;"),
+    ] {
+        let result = run(name, &body(name, code), json!({})).await;
+        assert_eq!(result["exit_status"], 1, "{name} {code}: {result}");
+        assert!(
+            result["stderr"].as_str().unwrap().contains("the result"),
+            "{result}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_failure_carries_its_status_and_what_was_said() {
+    check(
+        "t.sh",
+        "echo half; echo 'no such city' >&2; exit 3",
+        json!({"error": "exit status 3: no such city", "exit_status": 3, "stderr": "no such city\n", "output": "half\n", "ok": false}),
+    )
+    .await;
+    let result = run(
+        "t.py",
+        &body("t.py", "raise ValueError('no such city')"),
+        json!({}),
+    )
+    .await;
+    assert_eq!(result["error"], "exit status 1: ValueError: no such city");
+    let result = run(
+        "t.js",
+        &body("t.js", "throw new Error('no such city');"),
+        json!({}),
+    )
+    .await;
+    assert!(
+        result["stderr"].as_str().unwrap().contains("no such city"),
+        "{result}"
+    );
+}
+
+#[tokio::test]
+async fn a_signal_is_named_and_what_was_written_is_marked() {
+    check(
+        "t.sh",
+        "echo partial > \"$LLM_OUTPUT\"; kill -9 $$",
+        json!({"error": "killed by signal 9 (SIGKILL)", "stderr": "", "output": "partial\n", "partial": true, "ok": false}),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn time_ends_a_script_and_all_that_it_started() {
+    let bench = Bench::new();
+    let code = body(
+        "t.sh",
+        "setsid sleep 600 & echo $! > pid; echo half; sleep 600",
+    );
+    let tool = tool_of(&bench, "t.sh", &code, Duration::from_millis(700));
+    let result = bench.run(move || tool, json!({})).await;
+    assert_eq!(result["error"], "timed out after 0.7 s");
+    assert_eq!(result["output"], "half\n");
+    let pid = std::fs::read_to_string(bench.cwd().join("pid")).unwrap();
+    assert!(!Path::new("/proc").join(pid.trim()).exists());
+}
+
+#[tokio::test]
+async fn the_environment_says_which_call_it_is() {
+    let bench = Bench::new();
+    bench.write("my root/.env", "FROM_FILE=two words\nLANG=never\n");
+    let mut bench = bench;
+    bench.env.insert("LANG".into(), "C".into());
+    let code = "import os\n    names = ['LLM_ROOT_DIR', 'LLM_TOOL_NAME', 'LLM_TOOL_CACHE_DIR', 'FROM_FILE', 'LANG']\n    \
+                return {n: os.environ[n] for n in names} | {'dir': os.path.isdir(os.environ['LLM_TOOL_CACHE_DIR']), \
+                'cwd': os.getcwd()}";
+    let result = run_in(&bench, "t.py", &body("t.py", code), json!({})).await;
+    let root = bench.cwd().join("my root");
+    let expected = json!({
+        "LLM_ROOT_DIR": root, "LLM_TOOL_NAME": "t", "LLM_TOOL_CACHE_DIR": root.join("cache/t"),
+        "FROM_FILE": "two words", "LANG": "C", "dir": true, "cwd": bench.cwd(), "ok": true,
+    });
+    assert_eq!(result, expected);
+}
+
+#[tokio::test]
+async fn a_call_leaves_no_folder_behind() {
+    let bench = Bench::new();
+    run_in(&bench, "t.sh", &body("t.sh", "echo x"), json!({})).await;
+    let left = std::fs::read_dir(bench.spill_dir()).unwrap().count();
+    assert_eq!(left, 0);
+}
+
+#[tokio::test]
+async fn modules_of_both_kinds_run() {
+    let doc = "/**\n * D.\n * @param {Object} args\n * @param {string} args.a - A\n */\n";
+    for (name, code) in [
+        ("c.js", "module.exports = { run: ({ a }) => a };"),
+        ("e.mjs", "export async function run({ a }) { return a; }"),
+        (
+            "c.cjs",
+            "module.exports.run = function (args) { return args.a; };",
+        ),
+    ] {
+        let result = run(name, &format!("{doc}{code}\n"), json!({"a": "x"})).await;
+        assert_eq!(result, json!({"output": "x", "ok": true}), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn python_gets_defaults_and_none_for_what_is_optional() {
+    let code = "from typing import Optional\nasync def run(a: Optional[str], b: int = 3, *, c: str = 'x'):\n    \
+                \"\"\"D.\"\"\"\n    return [a, b, c]\n";
+    let result = run("t.py", code, json!({})).await;
+    assert_eq!(result["output"], json!([null, 3, "x"]));
+}

@@ -6,6 +6,7 @@ use harness::daemon::TestDaemon;
 use harness::gguf::{self, Weight};
 use harness::model::{Answer, FakeModel};
 use harness::sandbox::{Sandbox, set_mode};
+use harness::wait::{SOON, until_true};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -183,6 +184,7 @@ fn install_far(sandbox: &mut Sandbox, fetch: &str) {
     fs::create_dir(&folder).unwrap();
     let script = format!(
         r#"#!/bin/sh
+echo $$ > "$HOME/far.pid"
 while read -r line; do
   id=${{line#*\"id\":}}; id=${{id%%,*}}
   case $line in
@@ -210,7 +212,7 @@ fn executable_on_path_is_a_provider_and_its_crash_costs_one_turn() {
       *) echo "{\"method\":\"provider/event\",\"params\":{\"fetch\":$id,\"type\":\"saying\",\"text\":\"from far\"}}"; echo "{\"id\":$id,\"result\":{}}" ;;
     esac"#,
     );
-    let daemon = TestDaemon::start_in(sandbox);
+    let mut daemon = TestDaemon::start_in(sandbox);
     let mut client = daemon.client();
     let session = session(&daemon, &mut client, "far");
     assert_eq!(client.turn(&session, "hello").said(), "from far");
@@ -226,6 +228,11 @@ fn executable_on_path_is_a_provider_and_its_crash_costs_one_turn() {
     assert_eq!(events.last()["reply"], reply);
     client.call("session/clear", json!({"session": session}));
     assert_eq!(client.turn(&session, "hello").said(), "from far");
+    let pid = fs::read_to_string(daemon.path("home").join("far.pid")).unwrap();
+    let process = Path::new("/proc").join(pid.trim());
+    assert!(process.exists(), "it serves the next turn too");
+    daemon.term();
+    until_true("it ends with the daemon", SOON, || !process.exists());
 }
 
 #[test]

@@ -103,6 +103,43 @@ fn four_providers_are_offered_and_others_refused() {
 }
 
 #[test]
+fn nonsense_on_its_input_is_passed_over_or_answered() {
+    let sandbox = Sandbox::new();
+    let (mut local, instance) = candle(&sandbox, Weight::Light);
+    for bytes in [
+        &b"no json at all\n"[..],
+        b"\n",
+        b"[]\n",
+        b"{\"jsonrpc\": \"2.0\"}\n",
+        b"\xff\xfe\n",
+        b"{\"method\": \"provider/cancel\", \"params\": {\"id\": \"x\"}}\n",
+        b"{\"method\": \"provider/release\", \"params\": 3}\n",
+    ] {
+        local.write_raw(bytes);
+    }
+    for (method, params) in [
+        ("provider/fetch", json!({"instance": instance})),
+        (
+            "provider/fetch",
+            json!({"instance": "other", "messages": [], "tools": []}),
+        ),
+        ("provider/build", json!(null)),
+    ] {
+        assert!(local.call(method, params).is_err(), "{method}");
+    }
+    for messages in [
+        json!([3, null, {}]),
+        json!([{"role": "user", "content": null}]),
+    ] {
+        let id = local.ask(&instance, &messages, &json!([null, {"function": 7}]));
+        // Whatever it makes of them, it answers, and goes on.
+        let _ = local.finish(id);
+    }
+    let answer = local.fetch(&instance, &user("hi"), &json!([]));
+    assert_eq!(answer.text, gguf::TEXT);
+}
+
+#[test]
 fn a_provider_without_a_model_says_what_to_do() {
     let sandbox = Sandbox::new();
     let home = sandbox.path("home");

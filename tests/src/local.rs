@@ -74,8 +74,13 @@ impl Local {
     }
 
     fn write(&mut self, message: &Value) {
+        self.write_raw(format!("{message}\n").as_bytes());
+    }
+
+    /// Bytes as they are, for tests that misbehave.
+    pub fn write_raw(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("its input is open");
-        stdin.write_all(format!("{message}\n").as_bytes()).unwrap();
+        stdin.write_all(bytes).unwrap();
     }
 
     /// The next line, whatever it is.

@@ -62,6 +62,7 @@ pub fn main() -> ExitCode {
 }
 
 fn start(socket: Option<PathBuf>) -> ExitCode {
+    keep_private();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
@@ -84,6 +85,17 @@ fn start(socket: Option<PathBuf>) -> ExitCode {
                     .map_or(1, ListenError::exit_code),
             )
         }
+    }
+}
+
+/// Keys are in this process's environment and memory: no core dump has them, and what a tool runs, being the same user,
+/// cannot read them out of `/proc`. What the daemon starts is dumpable again.
+fn keep_private() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        complain(&format!(
+            "dwelld: its memory is not kept from others of this user: {error}"
+        ));
     }
 }
 
@@ -302,4 +314,18 @@ fn say(text: &str) {
 #[allow(clippy::print_stderr)]
 fn complain(text: &str) {
     eprintln!("{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
+
+    #[test]
+    fn no_core_dump_and_no_other_process_of_the_user_has_the_daemons_memory() {
+        super::keep_private();
+        let private = dumpable_behavior();
+        // Tests beside this one may look at themselves through `/proc`.
+        set_dumpable_behavior(DumpableBehavior::Dumpable).unwrap();
+        assert_eq!(private.unwrap(), DumpableBehavior::NotDumpable);
+    }
 }

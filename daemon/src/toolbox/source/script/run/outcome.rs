@@ -74,11 +74,16 @@ async fn success(call: &Call, said: &str) -> Map<String, Value> {
     match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => fields,
         // A number that JSON would write in another way is not one that may be changed.
-        Ok(value) if value.is_array() || value.is_boolean() || value.to_string() == text => {
+        Ok(value) if value.is_array() || value.is_boolean() || stands_as(&value, text) => {
             output(value)
         }
         _ => output(text.into()),
     }
+}
+
+fn stands_as(value: &Value, text: &str) -> bool {
+    let written = value.to_string();
+    written == text
 }
 
 fn output(value: Value) -> Map<String, Value> {

@@ -16,6 +16,7 @@ use crate::{out, trust};
 use input::Input;
 use protocol::error::ErrorKind;
 use protocol::session::{Session, SessionRpcClient};
+use protocol::tool::ToolRpcClient;
 use std::io::IsTerminal;
 use std::rc::Rc;
 
@@ -34,6 +35,7 @@ pub(crate) async fn run(link: Rc<Link>, session: Session) -> Result<(), Failure>
     let mut input = None;
     loop {
         settle_trust(&link, &session).await?;
+        tell_problems(&link, &session).await?;
         if input.is_none() && capable() {
             input = Input::start(link.place());
         }
@@ -59,6 +61,18 @@ async fn settle_trust(link: &Link, session: &Session) -> Result<(), Failure> {
         other => other?,
     };
     trust::settle(link, &session.cwd, waiting, tty().as_mut()).await
+}
+
+/// What of the session's tools could not be read, once.
+async fn tell_problems(link: &Link, session: &Session) -> Result<(), Failure> {
+    let listed = link
+        .call(async |client| ToolRpcClient::list(client, session.id.clone(), None).await)
+        .await;
+    // A session without tools is still one to talk in.
+    let problems = listed.map(|list| list.problems).unwrap_or_default();
+    problems
+        .iter()
+        .try_for_each(|problem| out::note(&format!("warning: {problem}")))
 }
 
 /// The terminal for questions before the first line, where lines come from one.

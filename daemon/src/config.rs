@@ -3,6 +3,7 @@
 use crate::model::Settings as ModelSettings;
 use crate::provider::settings::Settings as ProviderSettings;
 use crate::session::conversation::History;
+use crate::toolbox::source::script::load::Settings as ScriptSettings;
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ pub struct Config {
     pub turn: Turn,
     pub history: HistorySettings,
     pub session: Session,
+    pub script_tools: ScriptSettings,
     pub limits: Limits,
     pub shutdown: Shutdown,
 }

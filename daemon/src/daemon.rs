@@ -128,6 +128,7 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     let workspaces = Workspaces::new(Places {
         home: dirs.home.clone(),
         state_dir: dirs.state.clone(),
+        script_tools: config.script_tools.clone(),
     });
     let models = models(&config, &dirs);
     let parts = (store.clone(), workspaces.clone(), models.clone());

@@ -129,7 +129,7 @@ impl Toolbox {
 
     /// What models are shown, in order.
     pub fn definitions(&self) -> Arc<[Definition]> {
-        let make = || self.tools.iter().map(|tool| tool.definition()).collect();
+        let make = || self.tools.iter().map(|tool| tool.presented()).collect();
         Arc::clone(self.definitions.get_or_init(make))
     }
 

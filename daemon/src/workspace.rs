@@ -6,9 +6,11 @@ mod decision;
 mod file;
 mod permissions;
 mod scan;
+mod tools;
 pub mod trust;
 
 use crate::toolbox::permission::Permissions;
+use crate::toolbox::source::script::load::{Scripts, Settings};
 use crate::toolbox::{Toolbox, builtin};
 use protocol::approval::Trust;
 use std::collections::HashMap;
@@ -23,6 +25,7 @@ pub struct Places {
     pub home: PathBuf,
     /// Where decisions about directories are kept.
     pub state_dir: PathBuf,
+    pub script_tools: Settings,
 }
 
 /// All workspaces; a cheap handle.
@@ -33,6 +36,7 @@ pub struct Workspaces {
 
 struct Shared {
     places: Places,
+    scripts: Scripts,
     trusts: Trusts,
     /// Those that somebody holds, and some that nobody does any more.
     open: Mutex<HashMap<PathBuf, Weak<Workspace>>>,
@@ -44,6 +48,7 @@ impl Workspaces {
     pub fn new(places: Places) -> Self {
         let shared = Shared {
             trusts: Trusts::open(&places.state_dir),
+            scripts: Scripts::new(places.script_tools.clone(), &places.home, &places.state_dir),
             places,
             open: Mutex::default(),
             builtins: OnceLock::new(),
@@ -62,7 +67,7 @@ impl Workspaces {
         open.retain(|_, workspace| workspace.strong_count() > 0);
         let workspace = Arc::new(Workspace {
             cwd: cwd.to_owned(),
-            toolbox: Mutex::new(self.shared.builtins()),
+            toolbox: Mutex::new(tools::Known::only(self.shared.builtins())),
             shared: Arc::clone(&self.shared),
         });
         open.insert(cwd.to_owned(), Arc::downgrade(&workspace));
@@ -90,23 +95,13 @@ impl Shared {
 pub struct Workspace {
     cwd: PathBuf,
     shared: Arc<Shared>,
-    /// Replaced whole by `reload`; calls that run keep the one they began with.
-    toolbox: Mutex<Arc<Toolbox>>,
+    /// Replaced whole; calls and turns that run keep the one they began with.
+    toolbox: Mutex<tools::Known>,
 }
 
 impl Workspace {
     pub fn cwd(&self) -> &Path {
         &self.cwd
-    }
-
-    /// Its tools, as of the last reload.
-    pub fn toolbox(&self) -> Arc<Toolbox> {
-        Arc::clone(&self.toolbox.lock().expect("no holder panics"))
-    }
-
-    /// Reads the sources of tools anew.
-    pub fn reload(&self) {
-        *self.toolbox.lock().expect("no holder panics") = self.shared.builtins();
     }
 
     /// The rules as the files are now. With a file that cannot be read every call asks.

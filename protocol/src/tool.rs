@@ -125,6 +125,20 @@ pub struct ProvidedTool {
     pub aliases: Vec<String>,
 }
 
+/// What `tool/check` found about the scripts of a directory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolCheck {
+    /// How many files were looked at.
+    pub files: usize,
+    /// Names of the tools that can be offered.
+    pub tools: Vec<String>,
+    /// Files that cannot be read, with the line, and what scripts need and is not there.
+    pub problems: Vec<String>,
+    /// What authors may want to know.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
 /// Tools.
 #[cfg(any(feature = "server", feature = "client"))]
 #[cfg_attr(
@@ -157,6 +171,15 @@ pub trait ToolRpc {
         arguments: Option<Value>,
         toolbox: Option<Value>,
     ) -> Result<Map<String, Value>, ErrorObjectOwned>;
+
+    /// What is wrong with the scripts of a directory and with what they need. Its files are read whether it is trusted or
+    /// not, and none is run. `env` is what scripts would see; the plainest of the daemon's own if not given.
+    #[method(name = "check", param_kind = map)]
+    async fn check(
+        &self,
+        cwd: String,
+        env: Option<BTreeMap<String, String>>,
+    ) -> Result<ToolCheck, ErrorObjectOwned>;
 
     /// Offers tools that run in the calling client; they go with its connection.
     #[method(name = "provide", param_kind = map, with_extensions)]

@@ -16,6 +16,7 @@ mod lifecycle;
 mod local;
 mod model;
 mod provider;
+mod script_tools;
 mod servers;
 mod session;
 mod store;

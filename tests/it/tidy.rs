@@ -23,6 +23,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "model::Settings",
             "provider::settings::Settings",
             "session::conversation::History",
+            "toolbox::source::script::load::Settings",
             "transport::Limits",
         ],
     ),

@@ -1,4 +1,7 @@
-//! `dwell tools`: what the model of a session is shown.
+//! `dwell tools`: what the model of a session is shown, and what a person does about scripts that are tools.
+
+mod check;
+mod create;
 
 use crate::error::{Exit, Failure};
 use crate::out;
@@ -8,7 +11,11 @@ use crate::render::first_line;
 use protocol::tool::{Policy, ToolInfo, ToolRpcClient};
 
 #[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+
     /// Whose [default: this directory's newest session, or one that is made for this]
     #[arg(short, long, value_name = "SESSION")]
     session: Option<String>,
@@ -21,7 +28,20 @@ pub(crate) struct Args {
     name: Option<String>,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Write a script to begin a tool with
+    Create(create::Args),
+    /// Name what is wrong with this directory's scripts and with what they need
+    Check(check::Args),
+}
+
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
+    match args.action {
+        Some(Action::Create(args)) => return create::run(&args),
+        Some(Action::Check(args)) => return check::run(args, place).await,
+        None => {}
+    }
     let link = super::link(place).await?;
     let session = super::run::session_for(&link, args.session.as_deref()).await?;
     let list = link

@@ -9,8 +9,11 @@ use jsonrpsee::core::async_trait;
 use jsonrpsee::types::ErrorObjectOwned;
 use protocol::id::{CallId, SessionId};
 use protocol::session::Empty;
-use protocol::tool::{ProvidedTool, ToolList, ToolRpcServer, ToolboxInfo, ToolboxRpcServer};
+use protocol::tool::{
+    ProvidedTool, ToolCheck, ToolList, ToolRpcServer, ToolboxInfo, ToolboxRpcServer,
+};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 #[async_trait]
 impl ToolRpcServer for Rpc {
@@ -38,6 +41,14 @@ impl ToolRpcServer for Rpc {
             .run_tool(&session, &name, arguments)
             .await
             .map_err(fail)
+    }
+
+    async fn check(
+        &self,
+        cwd: String,
+        env: Option<BTreeMap<String, String>>,
+    ) -> Result<ToolCheck, ErrorObjectOwned> {
+        self.sessions().check_scripts(&cwd, env).await.map_err(fail)
     }
 
     async fn provide(

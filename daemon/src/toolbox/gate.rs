@@ -89,7 +89,7 @@ impl Toolbox {
         let Some(tool) = self.get(&run.name).cloned() else {
             return Ran::not(self.unknown(&run.name).result());
         };
-        let arguments = match checked(&tool, coerce(&run.arguments)) {
+        let arguments = match checked(&tool, tool.own_names(coerce(&run.arguments))) {
             Ok(arguments) => Arc::new(arguments),
             Err(failure) => return Ran::not(failure.result()),
         };

@@ -13,6 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
+/// The longest name of a parameter that vendors take.
+const PARAMETER: usize = 64;
+
 /// A handler's object, or the message of what it raised. An object with `error` is a failure too.
 pub type Outcome = Result<Map<String, Value>, String>;
 
@@ -85,6 +88,8 @@ pub struct Tool {
     description: String,
     params: Map<String, Value>,
     required: Vec<String>,
+    /// Parameters that models are shown by another name, as theirs would be refused: that name, and the real one.
+    renamed: BTreeMap<String, String>,
     aliases: Vec<String>,
     source: String,
     access: AccessBy,
@@ -107,6 +112,7 @@ impl Tool {
             description: description.to_owned(),
             params: Map::new(),
             required: Vec::new(),
+            renamed: BTreeMap::new(),
             aliases: Vec::new(),
             source: "builtin".to_owned(),
             access: AccessBy::Always(Access::Unknown),
@@ -121,13 +127,38 @@ impl Tool {
     #[must_use]
     pub fn param(mut self, name: &str, schema: Value) -> Self {
         self.params.insert(name.to_owned(), schema);
+        self.rename(name);
         self
     }
 
     #[must_use]
     pub fn params(mut self, params: Map<String, Value>) -> Self {
+        let names: Vec<String> = params.keys().cloned().collect();
         self.params.extend(params);
+        for name in names {
+            self.rename(&name);
+        }
         self
+    }
+
+    fn rename(&mut self, name: &str) {
+        let fits = |name: &str| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+            (1..=PARAMETER).contains(&name.len()) && name.chars().all(is_plain)
+        };
+        if fits(name) {
+            return;
+        }
+        let plain: String = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        let plain = &plain[..plain.len().min(PARAMETER - 4)];
+        let free = |shown: &String| {
+            fits(shown) && !self.params.contains_key(shown) && !self.renamed.contains_key(shown)
+        };
+        let numbered = (2..).map(|number| format!("{plain}_{number}"));
+        let shown = std::iter::once(plain.to_owned()).chain(numbered).find(free);
+        if let Some(shown) = shown {
+            self.renamed.insert(shown, name.to_owned());
+        }
     }
 
     #[must_use]
@@ -232,6 +263,44 @@ impl Tool {
                 description: self.description.clone(),
                 parameters: self.schema_value(),
             },
+        }
+    }
+
+    /// As `definition`, with names of parameters that every vendor takes.
+    pub fn presented(&self) -> Definition {
+        let mut definition = self.definition();
+        let parameters = &mut definition.function.parameters;
+        for (shown, own) in &self.renamed {
+            if let Some(properties) = parameters["properties"].as_object_mut() {
+                let renamed = |(name, schema)| match name == *own {
+                    true => (shown.clone(), schema),
+                    false => (name, schema),
+                };
+                *properties = std::mem::take(properties)
+                    .into_iter()
+                    .map(renamed)
+                    .collect();
+            }
+            for name in parameters["required"].as_array_mut().into_iter().flatten() {
+                if name == own {
+                    *name = shown.as_str().into();
+                }
+            }
+        }
+        definition
+    }
+
+    /// Arguments by the names that the tool knows them by.
+    pub(super) fn own_names(&self, arguments: Value) -> Value {
+        match arguments {
+            Value::Object(arguments) if !self.renamed.is_empty() => {
+                let own = |name: String| self.renamed.get(&name).cloned().unwrap_or(name);
+                let renamed = arguments
+                    .into_iter()
+                    .map(|(name, value)| (own(name), value));
+                Value::Object(renamed.collect())
+            }
+            other => other,
         }
     }
 

@@ -12,13 +12,16 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 /// Folders and files of `.agents/` that count only in a trusted directory.
-const ENTRIES: [&str; 6] = [
+const ENTRIES: [&str; 9] = [
+    ".env",
     "agents",
     "config.toml",
     "mcp.json",
     "permissions.json",
     "plugins",
     "tools",
+    "tools.txt",
+    "utils",
 ];
 /// More than these cannot be trusted, as nobody can look at it, nor the daemon before each turn.
 const FILES: usize = 10_000;
@@ -275,17 +278,23 @@ mod tests {
             "permissions.json",
             "skills/s/SKILL.md",
             "other",
+            ".env",
+            "tools.txt",
+            "utils/guard.sh",
         ] {
             put(root.path(), name, "x");
         }
         let names: Vec<String> = scan(root.path()).files.into_keys().collect();
         let expected = [
+            ".env",
             "agents/b",
             "config.toml",
             "mcp.json",
             "permissions.json",
             "plugins/a.py",
+            "tools.txt",
             "tools/t/x.sh",
+            "utils/guard.sh",
         ];
         assert_eq!(names, expected.map(|name| format!(".agents/{name}")));
     }

@@ -24,6 +24,7 @@ impl Place {
         let places = Places {
             home: root.path().join("home"),
             state_dir: root.path().join("state"),
+            script_tools: crate::toolbox::source::script::load::Settings::default(),
         };
         Self {
             root,

@@ -148,17 +148,22 @@ impl Actor {
         };
         let cancel = CancellationToken::new();
         let port = Arc::new(Port::new(self.handle_with(mailbox)));
-        let context = Context {
+        let workspace = Arc::clone(&self.shared.workspace);
+        let mut context = Context {
             session: self.id.clone(),
             turn: turn.clone(),
             cwd: self.shared.cwd.clone(),
             env: Arc::clone(&self.shared.env),
             spill_dir: self.spill_dir(),
-            toolbox: self.shared.workspace.toolbox(),
+            toolbox: workspace.toolbox(),
             cancel: cancel.clone(),
             port,
         };
-        let task = tokio::spawn(crate::turn::run(context, work));
+        let task = tokio::spawn(async move {
+            // The tools as the files are now; the turn keeps them to its end.
+            context.toolbox = workspace.current().await;
+            crate::turn::run(context, work).await;
+        });
         self.set_running(Some(Running { turn, cancel, task }));
     }
 

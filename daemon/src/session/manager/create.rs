@@ -206,7 +206,7 @@ fn check_env(env: Option<&BTreeMap<String, String>>) -> SessionResult<()> {
 }
 
 /// What tools see: the client's environment, or the plainest of the daemon's own; never a secret of dwell's.
-fn tool_env(
+pub(super) fn tool_env(
     given: Option<BTreeMap<String, String>>,
     providers: &Providers,
 ) -> BTreeMap<String, String> {

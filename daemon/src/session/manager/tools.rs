@@ -1,15 +1,16 @@
 //! What is asked of sessions about tools and providers, and tools run by hand.
 
 use super::Sessions;
-use super::create::directory;
+use super::create::{directory, tool_env};
 use crate::session::message::{ByHand, Handle, Msg};
 use crate::session::port::Port;
 use crate::session::{SessionError, SessionResult};
 use crate::toolbox::gate::Run;
+use crate::workspace::Workspace;
 use protocol::id::SessionId;
 use protocol::provider::{ModelInfo, ProviderInfo, ProviderInstance};
 use protocol::session::Session;
-use protocol::tool::{SourceInfo, ToolList, ToolboxInfo};
+use protocol::tool::{SourceInfo, ToolCheck, ToolList, ToolboxInfo};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ impl Sessions {
     pub async fn tools(&self, session: &SessionId) -> SessionResult<ToolList> {
         let handle = self.open(session).await?;
         let rules = Port::new(handle.clone()).rules().await;
-        let mut list = handle.shared.workspace.toolbox().list(&rules);
+        let mut list = handle.shared.workspace.current().await.list(&rules);
         for problem in handle.shared.workspace.problems().await {
             if !list.problems.contains(&problem) {
                 list.problems.push(problem);
@@ -64,6 +65,24 @@ impl Sessions {
             all.push(toolbox_info(&self.services().workspaces.get(&dir)).await);
         }
         Ok(all)
+    }
+
+    /// What is wrong with the scripts of a directory, where they would see `env`.
+    pub async fn check_scripts(
+        &self,
+        cwd: &str,
+        env: Option<BTreeMap<String, String>>,
+    ) -> SessionResult<ToolCheck> {
+        let cwd = directory(cwd).await?;
+        let env = tool_env(env, &self.services().providers);
+        let workspace = self.services().workspaces.get(&cwd);
+        let checked = workspace.check(env).await.map_err(SessionError::Invalid)?;
+        Ok(ToolCheck {
+            files: checked.files,
+            tools: checked.tools,
+            problems: checked.problems,
+            warnings: checked.warnings,
+        })
     }
 
     pub fn providers(&self) -> Vec<ProviderInfo> {
@@ -150,7 +169,7 @@ async fn run_by_hand(
         permissions: port.rules().await,
         port,
     };
-    let ran = handle.shared.workspace.toolbox().run(run).await;
+    let ran = handle.shared.workspace.current().await.run(run).await;
     let (result, ms) = (ran.result.clone(), ran.ms);
     handle
         .ask(move |reply| Msg::ByHandDone {
@@ -163,15 +182,17 @@ async fn run_by_hand(
     Ok(ran.result)
 }
 
-async fn toolbox_info(workspace: &crate::workspace::Workspace) -> ToolboxInfo {
+async fn toolbox_info(workspace: &Arc<Workspace>) -> ToolboxInfo {
     let mut by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for tool in workspace.toolbox().tools() {
+    let toolbox = workspace.current().await;
+    for tool in toolbox.tools() {
         by_source
             .entry(tool.origin().to_owned())
             .or_default()
             .push(tool.name().to_owned());
     }
-    let problems = workspace.problems().await;
+    let mut problems = workspace.problems().await;
+    problems.extend(toolbox.problems().iter().cloned());
     let source = |(name, tools): (String, Vec<String>)| SourceInfo {
         name,
         tools,

@@ -3,6 +3,7 @@
 
 mod bash;
 mod javascript;
+pub mod load;
 mod python;
 pub mod run;
 pub mod standin;

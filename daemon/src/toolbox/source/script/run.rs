@@ -14,6 +14,7 @@ use crate::toolbox::BoxFuture;
 use crate::toolbox::tool::{Call, Handler, Outcome, Tool};
 use folder::Folder;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub struct Script {
     pub root: Arc<Root>,
     pub agent: Option<Arc<Agent>>,
     pub timeout: Duration,
+    /// Of the content that a person agreed to, where that is needed; another content is not run.
+    pub digest: Option<[u8; 32]>,
 }
 
 /// Whose script it is.
@@ -154,6 +157,7 @@ impl Script {
         call: &Call,
         arguments: Map<String, Value>,
     ) -> std::io::Result<(Folder, Spawn)> {
+        self.check_content()?;
         let folder = Folder::make(call)?;
         let mut env = environment::of(self, declaration, call, &folder)?;
         let (program, args, stdin) = match self.language {
@@ -189,6 +193,20 @@ impl Script {
             timeout: None,
         };
         Ok((folder, spawn))
+    }
+
+    fn check_content(&self) -> std::io::Result<()> {
+        let Some(digest) = self.digest else {
+            return Ok(());
+        };
+        let now: [u8; 32] = Sha256::digest(std::fs::read(&self.file)?).into();
+        match now == digest {
+            true => Ok(()),
+            false => Err(std::io::Error::other(format!(
+                "{} was changed after it was read; the next turn reads it anew",
+                self.file.display()
+            ))),
+        }
     }
 
     /// The script's own arguments, as its author would type them.

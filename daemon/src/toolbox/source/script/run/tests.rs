@@ -36,6 +36,7 @@ fn tool_of(bench: &Bench, name: &str, content: &str, timeout: Duration) -> Tool 
         }),
         agent: None,
         timeout,
+        digest: None,
     };
     tool(
         &Arc::new(script),

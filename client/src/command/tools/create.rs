@@ -1,0 +1,91 @@
+//! `dwell tools create`: a script to begin a tool with, in one of three languages. Needs no daemon.
+//! Must never replace a file that nobody said may be replaced.
+
+mod template;
+
+use crate::error::Failure;
+use crate::{out, place};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use template::{Language, Param};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The script's file name: NAME.sh, NAME.js or NAME.py; a path is taken as it is
+    name: PathBuf,
+
+    /// The parameters: `a` is optional, `a!` required, `a*` a list, `a+` a required list
+    params: Vec<String>,
+
+    /// What the tool does
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+
+    /// Replace a file that is there
+    #[arg(long)]
+    force: bool,
+
+    /// For all directories, in ~/.agents/tools, and not for this one alone
+    #[arg(long)]
+    user: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let language = Language::of(&args.name).ok_or_else(|| {
+        let name = args.name.display();
+        Failure::usage(format!("{name} does not end in .sh, .js or .py"))
+    })?;
+    let params = args.params.iter().map(|word| Param::read(word, language));
+    let params = params
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Failure::usage)?;
+    template::check(&params).map_err(Failure::usage)?;
+    let path = path(args)?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let description = match &args.description {
+        Some(text) if !text.trim().is_empty() => {
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        }
+        _ => format!("What {stem} does."),
+    };
+    let text = language.script(&description, &params);
+    write(&path, &text, args.force)?;
+    out::line(&path.display().to_string())
+}
+
+/// A bare name goes where tools are looked for.
+fn path(args: &Args) -> Result<PathBuf, Failure> {
+    if args.name.components().count() > 1 {
+        return Ok(args.name.clone());
+    }
+    let base = match args.user {
+        false => PathBuf::from(place::here()?),
+        true => std::env::var_os("HOME")
+            .map(PathBuf::from)
+            .ok_or_else(|| Failure::new("HOME is not set, so there is no ~/.agents/tools"))?,
+    };
+    Ok(base.join(".agents/tools").join(&args.name))
+}
+
+fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        let failure = Failure::new(format!("cannot write {}: {error}", path.display()));
+        match error.kind() {
+            std::io::ErrorKind::AlreadyExists => failure.hint("--force replaces it"),
+            _ => failure,
+        }
+    };
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o755);
+    match force {
+        true => options.create(true).truncate(true),
+        false => options.create_new(true),
+    };
+    let mut file = options.open(path).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)
+}

@@ -1,0 +1,109 @@
+//! Everything that is wrong with the scripts of a directory and with what they need, for a person who asks.
+//! Reads and looks for programs; must never run one.
+
+use super::super::bash;
+use super::super::run::dotenv;
+use super::{File, Language, Own, Scripts};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Checked {
+    pub files: usize,
+    /// Names of the tools that can be offered.
+    pub tools: Vec<String>,
+    pub problems: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+impl Scripts {
+    /// Looks at all of them, those of a directory that is not trusted too; `env` is where they would run. Blocks on the
+    /// disk.
+    pub fn check(&self, cwd: &Path, env: &BTreeMap<String, String>) -> Checked {
+        let listing = self.list(cwd, Own::Trusted);
+        let loaded = self.load(&listing);
+        let mut checked = Checked {
+            files: listing.files.len(),
+            tools: loaded
+                .tools
+                .iter()
+                .map(|tool| tool.name().to_owned())
+                .collect(),
+            problems: loaded.problems,
+            warnings: Vec::new(),
+        };
+        let mut missing = BTreeSet::new();
+        for file in &listing.files {
+            self.needs(file, env, &mut checked);
+            let program = interpreter(file.language);
+            if !is_on_path(program, env) {
+                missing.insert(program);
+            }
+        }
+        for program in missing {
+            checked.problems.push(format!(
+                "{program} is not on PATH, and there are tools that need it"
+            ));
+        }
+        checked
+    }
+
+    fn needs(&self, file: &File, env: &BTreeMap<String, String>, checked: &mut Checked) {
+        let Ok(reading) = self.shared.known.read(&file.path, file.kind) else {
+            return;
+        };
+        if !reading.declared.declarations.is_empty() {
+            let warnings = reading.declared.warnings.iter();
+            checked
+                .warnings
+                .extend(warnings.map(|warning| warning.told(&file.path)));
+        }
+        if file.language != Language::Bash {
+            return;
+        }
+        let text = std::fs::read_to_string(&file.path).unwrap_or_default();
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let Ok(root) = bash::export(&file.stem(), text) else {
+            return;
+        };
+        let name = file.path.display();
+        let from_file = dotenv::read(&file.root.dir.join(".env")).unwrap_or_default();
+        let is_set =
+            |id: &String| env.contains_key(id) || from_file.iter().any(|(known, _)| known == id);
+        for needed in root
+            .envs
+            .iter()
+            .filter(|needed| needed.required && !is_set(&needed.id))
+        {
+            checked.problems.push(format!(
+                "{name}: the environment variable {} is not set",
+                needed.id
+            ));
+        }
+        for tool in bash::required_tools(&root) {
+            if !is_on_path(&tool, env) {
+                checked
+                    .problems
+                    .push(format!("{name}: {tool} is not on PATH"));
+            }
+        }
+    }
+}
+
+fn interpreter(language: Language) -> &'static str {
+    match language {
+        Language::Bash => "bash",
+        Language::JavaScript => "node",
+        Language::Python => "python3",
+    }
+}
+
+fn is_on_path(program: &str, env: &BTreeMap<String, String>) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let path = env.get("PATH").map_or("", String::as_str);
+    std::env::split_paths(path).any(|folder| {
+        let file = folder.join(program).metadata();
+        file.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    })
+}

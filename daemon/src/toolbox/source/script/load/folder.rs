@@ -1,0 +1,186 @@
+//! One folder of tools: which of its files are offered. Must never open a file that is not a regular one.
+
+use super::{Kind, Language, Listing, Root};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// More than these in one folder nobody wrote by hand.
+const FILES: usize = 2_000;
+/// A file that changed less than this ago may change again without its times showing it.
+const SETTLED: Duration = Duration::from_secs(3);
+
+pub(super) struct Folder {
+    root: Arc<Root>,
+    /// Whether somebody named it, so that it should be there.
+    named: bool,
+    /// Whether its files count as they were when a person agreed to them.
+    guarded: bool,
+}
+
+/// A script, as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    pub(super) language: Language,
+    pub(super) kind: Kind,
+    pub(super) root: Arc<Root>,
+    pub(super) guarded: bool,
+    stamp: Stamp,
+}
+
+/// What changes with a file's content.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Stamp {
+    inode: (u64, u64),
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+    /// Of a file that may change again within the same tick of the clock.
+    digest: Option<[u8; 32]>,
+}
+
+impl File {
+    pub(super) fn stem(&self) -> String {
+        let stem = self.path.file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    }
+}
+
+impl Folder {
+    pub(super) fn named(root: Arc<Root>) -> Self {
+        Self {
+            root,
+            named: true,
+            guarded: false,
+        }
+    }
+
+    pub(super) fn users(root: Arc<Root>) -> Self {
+        Self {
+            root,
+            named: false,
+            guarded: false,
+        }
+    }
+
+    pub(super) fn workspaces(root: Arc<Root>) -> Self {
+        Self {
+            root,
+            named: false,
+            guarded: true,
+        }
+    }
+
+    pub(super) fn list(&self, listing: &mut Listing) {
+        let tools = self.root.dir.join("tools");
+        match self.chosen() {
+            Ok(Some(names)) => {
+                for name in names {
+                    self.add(&tools.join(name), listing);
+                }
+            }
+            Ok(None) => self.all(&tools, listing),
+            Err(error) => {
+                let list = self.root.dir.join("tools.txt");
+                listing
+                    .problems
+                    .push(format!("cannot read {}: {error}", list.display()));
+            }
+        }
+    }
+
+    /// The names in `tools.txt`; a line that begins with `#` is none.
+    fn chosen(&self) -> io::Result<Option<Vec<String>>> {
+        let text = match fs::read_to_string(self.root.dir.join("tools.txt")) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let lines = text.lines().map(str::trim);
+        let names = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        Ok(Some(names.map(str::to_owned).collect()))
+    }
+
+    fn all(&self, tools: &Path, listing: &mut Listing) {
+        let entries = match fs::read_dir(tools) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.named => return,
+            Err(error) => {
+                listing
+                    .problems
+                    .push(format!("cannot read {}: {error}", tools.display()));
+                return;
+            }
+        };
+        let mut paths: Vec<_> = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| is_offered(path))
+            .take(FILES + 1)
+            .collect();
+        if paths.len() > FILES {
+            let tools = tools.display();
+            listing.problems.push(format!(
+                "{tools} has more than {FILES} scripts; the rest is left out"
+            ));
+        }
+        paths.sort();
+        paths.truncate(FILES);
+        for path in paths {
+            self.add(&path, listing);
+        }
+    }
+
+    fn add(&self, path: &Path, listing: &mut Listing) {
+        let Some(language) = Language::of(path) else {
+            let why = "no .sh, .js, .mjs, .cjs or .py";
+            listing.problems.push(format!("{}: {why}", path.display()));
+            return;
+        };
+        match stamp(path) {
+            Ok(stamp) => listing.files.push(File {
+                path: path.to_owned(),
+                language,
+                kind: Kind::Tool,
+                root: Arc::clone(&self.root),
+                guarded: self.guarded,
+                stamp,
+            }),
+            Err(error) => listing
+                .problems
+                .push(format!("cannot read {}: {error}", path.display())),
+        }
+    }
+}
+
+/// A script that is not hidden, as an editor's copies are.
+fn is_offered(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    !name.starts_with('.') && Language::of(path).is_some()
+}
+
+fn stamp(path: &Path) -> io::Result<Stamp> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
+    }
+    let changed = SystemTime::UNIX_EPOCH
+        + Duration::from_secs(u64::try_from(found.ctime().max(found.mtime())).unwrap_or(0));
+    let settled = changed.elapsed().is_ok_and(|age| age > SETTLED);
+    let digest = match settled {
+        true => None,
+        false => Some(Sha256::digest(fs::read(path)?).into()),
+    };
+    Ok(Stamp {
+        inode: (found.dev(), found.ino()),
+        size: found.len(),
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+        digest,
+    })
+}

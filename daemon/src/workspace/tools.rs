@@ -1,0 +1,84 @@
+//! A workspace's toolbox: what is built in, and what is found beside. Made anew when the files are others than before.
+//! Must never offer what lies in a directory that is not trusted.
+
+use super::Workspace;
+use crate::toolbox::Toolbox;
+use crate::toolbox::source::script::load::{Checked, Listing, Own};
+use protocol::approval::TrustState;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The toolbox, and the files that it was made of.
+pub(super) struct Known {
+    listing: Listing,
+    toolbox: Arc<Toolbox>,
+}
+
+impl Known {
+    pub(super) fn only(builtins: Arc<Toolbox>) -> Self {
+        Self {
+            listing: Listing::default(),
+            toolbox: builtins,
+        }
+    }
+}
+
+impl Workspace {
+    /// Its tools as they were when somebody last asked for the current ones.
+    pub fn toolbox(&self) -> Arc<Toolbox> {
+        Arc::clone(&self.known().toolbox)
+    }
+
+    /// Its tools as the files are now.
+    pub async fn current(self: &Arc<Self>) -> Arc<Toolbox> {
+        let workspace = Arc::clone(self);
+        let reading = tokio::task::spawn_blocking(move || workspace.read());
+        reading.await.unwrap_or_else(|_| self.toolbox())
+    }
+
+    fn read(&self) -> Arc<Toolbox> {
+        let standing = self.shared.trusts.standing(&self.cwd);
+        let own = match standing.trust.state {
+            TrustState::Trusted => Own::Trusted,
+            TrustState::Nothing
+            | TrustState::Undecided
+            | TrustState::Changed
+            | TrustState::Refused => Own::Ignored,
+        };
+        let listing = self.shared.scripts.list(&self.cwd, own);
+        {
+            let known = self.known();
+            if known.listing == listing {
+                return Arc::clone(&known.toolbox);
+            }
+        }
+        let toolbox = self.make(&listing);
+        *self.known() = Known {
+            listing,
+            toolbox: Arc::clone(&toolbox),
+        };
+        toolbox
+    }
+
+    fn make(&self, listing: &Listing) -> Arc<Toolbox> {
+        let loaded = self.shared.scripts.load(listing);
+        let mut toolbox = Toolbox::clone(&self.shared.builtins());
+        for tool in loaded.tools {
+            toolbox.add(tool);
+        }
+        for problem in loaded.problems {
+            toolbox.problem(problem);
+        }
+        Arc::new(toolbox)
+    }
+
+    /// All that is wrong with its scripts and with what they need.
+    pub async fn check(&self, env: BTreeMap<String, String>) -> Result<Checked, String> {
+        self.blocking(move |shared, cwd| shared.scripts.check(cwd, &env))
+            .await
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.toolbox.lock().expect("no holder panics")
+    }
+}

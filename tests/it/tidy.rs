@@ -30,7 +30,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("memory", &[]),
     ("own_dir", &[]),
     ("shutdown", &[]),
-    ("transport", &["shutdown", "config"]),
+    ("transport", &["shutdown", "config", "memory"]),
     (
         "rpc",
         &[
@@ -50,6 +50,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "session",
         &[
+            "memory",
             "turn",
             "store",
             "workspace",

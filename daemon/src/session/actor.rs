@@ -14,6 +14,7 @@ use super::services::Services;
 use super::state::{State, thought_of};
 use super::subscriber::Feed;
 use super::{SessionError, SessionResult};
+use crate::memory::Work;
 use crate::provider::Provider;
 use crate::store::{Durability, Entry, Pace, SessionRow, StoreError};
 use crate::toolbox::Verdict;
@@ -78,6 +79,7 @@ struct Running {
     turn: TurnId,
     cancel: CancellationToken,
     task: JoinHandle<()>,
+    _work: Work,
 }
 
 /// Whether the loop goes on.

@@ -164,7 +164,12 @@ impl Actor {
             context.toolbox = workspace.current().await;
             crate::turn::run(context, work).await;
         });
-        self.set_running(Some(Running { turn, cancel, task }));
+        self.set_running(Some(Running {
+            turn,
+            cancel,
+            task,
+            _work: self.shared.services.activity.work(),
+        }));
     }
 
     /// Begins to read the system prompt: files are read while the round trip's beginning is committed.

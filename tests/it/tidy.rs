@@ -38,6 +38,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "workspace",
             "command",
             "model",
+            "toolbox::source::script::agent",
             "transport::Context",
             "shutdown",
             "store::ListQuery",

@@ -116,7 +116,7 @@ impl Actor {
                 message: message.clone(),
             },
         ));
-        let system = self.read_prompt();
+        let system = self.read_prompt(Some(turn.clone()));
         let committed = self.commit(drafts, Pace::Now, Durability::SyncSoon).await;
         let entries = match committed {
             Ok(entries) => entries,
@@ -149,6 +149,7 @@ impl Actor {
         let cancel = CancellationToken::new();
         let port = Arc::new(Port::new(self.handle_with(mailbox)));
         let workspace = Arc::clone(&self.shared.workspace);
+        let agent = self.shared.agent.clone();
         let mut context = Context {
             session: self.id.clone(),
             turn: turn.clone(),
@@ -161,7 +162,7 @@ impl Actor {
         };
         let task = tokio::spawn(async move {
             // The tools as the files are now; the turn keeps them to its end.
-            context.toolbox = workspace.current().await;
+            context.toolbox = workspace.tools_for(agent.as_ref()).await;
             crate::turn::run(context, work).await;
         });
         self.set_running(Some(Running {
@@ -173,9 +174,14 @@ impl Actor {
     }
 
     /// Begins to read the system prompt: files are read while the round trip's beginning is committed.
-    fn read_prompt(&self) -> BoxFuture<'static, String> {
-        let reading = self.shared.workspace.agents_md();
-        Box::pin(async { prompt::system(reading.await.as_deref()) })
+    fn read_prompt(&self, turn: Option<TurnId>) -> BoxFuture<'static, String> {
+        if self.shared.agent.is_none() {
+            let reading = self.shared.workspace.agents_md();
+            return Box::pin(async { prompt::system(None, reading.await.as_deref()) });
+        }
+        let shared = Arc::clone(&self.shared);
+        let spill_dir = self.spill_dir();
+        Box::pin(async move { shared.system(turn.as_ref(), spill_dir).await })
     }
 
     fn round(&self, message: MessageId, prompt: BoxFuture<'static, String>) -> Round {
@@ -196,7 +202,7 @@ impl Actor {
                     round,
                     message: message.clone(),
                 };
-                let system = self.read_prompt();
+                let system = self.read_prompt(self.turn_id());
                 self.record(vec![(self.turn_id(), event)], Durability::Committed)
                     .await?;
                 Ok(Work::Model(Box::new(self.round(message, system))))
@@ -348,7 +354,7 @@ impl Actor {
                         message: message.clone(),
                     },
                 ));
-                Some((message, self.read_prompt()))
+                Some((message, self.read_prompt(self.turn_id())))
             }
             _ => None,
         };

@@ -1,13 +1,16 @@
 //! JSON-RPC 2.0 with a child over its stdin and stdout, one message a line, in both directions.
 //! Must never know what the messages mean, nor keep more of a child's words than its bounds.
 
+mod live;
 mod message;
+mod stream;
 mod tail;
 mod talk;
 #[cfg(test)]
 mod tests;
 
 use crate::process::{self, Spawn};
+pub use live::{Host, Live, Use};
 use message::Outgoing;
 pub use message::{Refusal, raw};
 use serde_json::Value;
@@ -18,6 +21,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub use stream::{Stream, Streams};
 use tail::Tail;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -62,6 +66,7 @@ struct Shared {
     name: String,
     outgoing: mpsc::Sender<Vec<u8>>,
     next: AtomicU64,
+    said: AtomicU64,
     /// Held for a look only, never across a wait.
     waiting: Mutex<Waiting>,
     stderr: Mutex<Tail>,
@@ -95,6 +100,7 @@ impl Peer {
             name: name.to_owned(),
             outgoing,
             next: AtomicU64::new(1),
+            said: AtomicU64::new(0),
             waiting: Mutex::default(),
             stderr: Mutex::default(),
             stop: stop.clone(),
@@ -136,6 +142,21 @@ impl Peer {
 
     pub fn has_ended(&self) -> bool {
         self.shared.waiting().gone.is_some()
+    }
+
+    /// How it ended, once it has.
+    pub fn fate(&self) -> Option<String> {
+        self.shared.waiting().gone.clone()
+    }
+
+    /// How many messages it has said so far: whether it says anything at all.
+    pub fn said(&self) -> u64 {
+        self.shared.said.load(Ordering::Relaxed)
+    }
+
+    /// Kills it. What waits for it is told that it is gone.
+    pub fn stop(&self) {
+        self.shared.stop.cancel();
     }
 
     /// Waits until nothing of the child is left.

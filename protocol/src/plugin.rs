@@ -7,7 +7,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// `plugin/setup {session}` and `plugin/update`: what the plugin adds.
+/// `plugin/setup`'s parameters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SetupParams {
+    /// The session that first needed the plugin. All sessions of the directory share its process, and each later call
+    /// names its own. While `plugin/setup` runs nothing that needs the directory's tools can be called.
+    pub session: Option<SessionId>,
+    /// The directory.
+    pub cwd: String,
+}
+
+/// The result of `plugin/setup`, and the parameters of the notification `plugin/update`, with which a plugin later says
+/// anew all that it adds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
     /// Tools that run in the plugin.
@@ -109,6 +120,25 @@ pub struct CommandParams {
     pub arguments: Option<String>,
 }
 
+/// `plugin/command`'s result; null is the same as nothing printed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CommandOutput {
+    /// For the caller alone.
+    #[serde(default)]
+    pub output: Option<String>,
+}
+
+/// `plugin/complete`'s parameters. The result is a list of words; those that do not start with `partial` are left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CompleteParams {
+    /// The session.
+    pub session: SessionId,
+    /// The command, without its slash.
+    pub name: String,
+    /// The argument as far as it is typed.
+    pub partial: String,
+}
+
 /// `provider/build`'s parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BuildParams {
@@ -156,13 +186,16 @@ pub struct FetchParams {
     pub tools: Vec<Value>,
 }
 
-/// The notification `provider/cancel`: nobody waits for the answer to a request any more. The request may be answered
-/// all the same; what it says is ignored.
+/// The notifications `provider/cancel` and `plugin/cancel`: nobody waits for the answer to a request any more. The request
+/// may be answered all the same; what it says is ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelParams {
-    /// The `id` of the request `provider/fetch`.
+    /// The `id` of the request.
     pub id: u64,
 }
+
+/// The method of `ProviderEventParams`.
+pub const EVENT: &str = "provider/event";
 
 /// The notification `provider/event`: `{fetch, type, ...}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

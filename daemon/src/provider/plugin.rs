@@ -2,17 +2,16 @@
 //! Must never know which models they have, and holds no process by itself: a child is its own owner.
 
 mod child;
-mod route;
 #[cfg(test)]
 mod tests;
 
 use super::registry::{Build, Env, is_executable, lookup};
 use super::{BoxFuture, ErrorClass, Provider, ProviderError, ProviderEvent, Request};
-use crate::stdio_rpc::{CallError, Refusal, raw};
-use child::{Child, Live};
+use crate::stdio_rpc::{CallError, Host, Live, Refusal, raw};
 pub(super) use child::{Children, Executable};
 use protocol::plugin::{
-    BuildParams, BuildResult, CancelParams, FetchParams, InstanceParams, ProviderNotification,
+    BuildParams, BuildResult, CancelParams, FetchParams, InstanceParams, ProviderEventParams,
+    ProviderNotification,
 };
 use protocol::provider::ModelInfo;
 use serde::de::DeserializeOwned;
@@ -38,7 +37,7 @@ const MODEL_VARIABLES: &[&str] = &[
 
 /// One provider of a child. It is built again in the child that follows one which ended.
 struct Remote {
-    child: Arc<Child>,
+    child: Arc<dyn Host>,
     params: BuildParams,
     /// What the child said of itself at the first build.
     built: BuildResult,
@@ -69,16 +68,30 @@ pub(super) async fn build(
         ));
     }
     let child = children.of(executable);
-    let live = child
-        .live()
+    let providers = child
+        .providers()
         .await
-        .map_err(|why| format!("{label} failed to start: {why}"))?;
-    let _use = live.using();
-    if !live.providers.iter().any(|one| one == name) {
+        .map_err(|why| failed_to_start(&label, &why))?;
+    if !providers.iter().any(|one| one == name) {
         return Err(format!(
             "{label} did not register a provider named {name:?}"
         ));
     }
+    let provider = build_at(child, name, build).await?;
+    Ok((provider, providers.to_vec()))
+}
+
+/// Builds the provider `name` of a child that somebody else owns, and that is known to have it.
+pub(super) async fn build_at(
+    child: Arc<dyn Host>,
+    name: &str,
+    build: Build,
+) -> Result<Arc<dyn Provider>, String> {
+    let live = child
+        .live()
+        .await
+        .map_err(|why| failed_to_start(child.label(), &why))?;
+    let _use = live.using();
     let params = BuildParams {
         name: name.to_owned(),
         model: build.model.clone(),
@@ -89,14 +102,17 @@ pub(super) async fn build(
         live: Arc::downgrade(&live),
         name: built.instance.clone(),
     };
-    let remote = Remote {
-        child: child.clone(),
+    Ok(Arc::new(Remote {
+        child,
         params,
         built,
         silence: build.settings.child_silence(),
         instance: Mutex::new(instance),
-    };
-    Ok((Arc::new(remote), live.providers.clone()))
+    }))
+}
+
+fn failed_to_start(label: &str, why: &str) -> String {
+    format!("{label} failed to start: {why}")
 }
 
 /// The session's variables, and those of the daemon that say which models there are.
@@ -122,7 +138,7 @@ impl Remote {
     async fn ready(&self) -> Result<(Arc<Live>, String), ProviderError> {
         let label = self.child.label();
         let live = self.child.live().await;
-        let live = live.map_err(|why| dropped(format!("{label} failed to start: {why}")))?;
+        let live = live.map_err(|why| dropped(failed_to_start(label, &why)))?;
         let mut instance = self.instance.lock().await;
         if !std::ptr::eq(instance.live.as_ptr(), Arc::as_ptr(&live)) {
             let built = build_in(&live, &self.params).await?;
@@ -148,7 +164,7 @@ impl Remote {
             tools: values(request.tools),
         });
         let pending = live.peer.prepare().map_err(failure)?;
-        let mut events = live.routes.open(pending.id());
+        let mut events = live.streams.open(pending.id());
         let mut cancel = Cancel {
             live: &live,
             id: Some(pending.id()),
@@ -159,14 +175,14 @@ impl Remote {
         let answer = loop {
             tokio::select! {
                 biased;
-                event = events.next() => tell(event, emit),
+                event = events.next() => tell(&event, emit),
                 answer = &mut answer => break answer,
                 () = tokio::time::sleep(self.silence) => return Err(self.silent()),
             }
         };
         cancel.id = None;
         while let Some(event) = events.rest() {
-            tell(event, emit);
+            tell(&event, emit);
         }
         answer.map(drop).map_err(failure)
     }
@@ -243,8 +259,12 @@ impl Drop for Cancel<'_> {
     }
 }
 
-fn tell(event: ProviderNotification, emit: &mut (dyn FnMut(ProviderEvent) + Send)) {
-    emit(match event {
+fn tell(params: &RawValue, emit: &mut (dyn FnMut(ProviderEvent) + Send)) {
+    // What cannot be read is as unknown as a type that is not known.
+    let Ok(params) = serde_json::from_str::<ProviderEventParams>(params.get()) else {
+        return;
+    };
+    emit(match params.event {
         ProviderNotification::Saying { text } => ProviderEvent::Saying(text),
         ProviderNotification::Thinking { text } => ProviderEvent::Thinking(text),
         ProviderNotification::Doing {

@@ -6,6 +6,7 @@ use super::plugin::{self, Children, Executable};
 use super::preset::{self, PRESETS, Preset};
 use super::settings::Settings;
 use super::{BUILTIN, BoxFuture, Provider, local, ollama};
+use crate::stdio_rpc::Host;
 use protocol::provider::ProviderInfo;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -84,6 +85,8 @@ impl Default for ProviderConfig {
 #[derive(Clone, Default)]
 pub struct BuildOptions {
     pub model: Option<String>,
+    /// Has the provider, before whoever registered the name.
+    pub host: Option<Arc<dyn Host>>,
     /// The session's environment; the daemon's stands behind it.
     pub env: Option<Arc<BTreeMap<String, String>>>,
 }
@@ -190,17 +193,24 @@ impl Providers {
             child_env: self.inner.config.child_env.clone(),
             http: self.inner.http.clone(),
         };
+        if let Some(host) = options.host {
+            let built = plugin::build_at(host, name, build).await;
+            return Ok(self.paced(name, built.map_err(BuildError::Failed)?));
+        }
         let provider = match self.maker(name) {
             Some(Maker::Factory(factory)) => factory(build).await.map_err(BuildError::Failed)?,
             Some(Maker::Executable(executable)) => self.serve(executable, name, build).await?,
             None => return Err(self.unknown(name)),
         };
-        let pace = self.pace(name);
-        Ok(Arc::new(Paced {
+        Ok(self.paced(name, provider))
+    }
+
+    fn paced(&self, name: &str, provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
+        Arc::new(Paced {
             name: name.to_owned(),
             provider,
-            pace,
-        }))
+            pace: self.pace(name),
+        })
     }
 
     /// Until when the provider's vendor wants no further request, in milliseconds since the Unix epoch.

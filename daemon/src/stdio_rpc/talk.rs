@@ -5,6 +5,7 @@ use super::message::{Incoming, Outgoing};
 use super::{CallError, Handler, Refusal, Shared};
 use crate::process::{Exit, Pipes, Running};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
@@ -106,7 +107,10 @@ async fn listen(
             continue;
         }
         match Incoming::read(text) {
-            Some(message) => take(message, shared, handler, &mut requests).await,
+            Some(message) => {
+                shared.said.fetch_add(1, Ordering::Relaxed);
+                take(message, shared, handler, &mut requests).await;
+            }
             None => return Some("wrote to its stdout what is no JSON-RPC message"),
         }
         while requests.try_join_next().is_some() {}

@@ -473,6 +473,7 @@ fn list_of_models_is_found_in_every_shape() {
 #[tokio::test]
 async fn model_is_the_options_then_the_variables() {
     let options = BuildOptions {
+        host: None,
         model: Some("chosen".to_owned()),
         ..BuildOptions::default()
     };

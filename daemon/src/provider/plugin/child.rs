@@ -1,11 +1,11 @@
 //! The children that providers live in: started on first use, shared, started anew when one has ended, stopped when
 //! nobody has used it for a while. Must never know what is said to them.
 
-use super::route::Routes;
 use crate::process::Spawn;
-use crate::stdio_rpc::{CallError, Peer, raw};
-use protocol::plugin::Setup;
-use serde_json::json;
+use crate::stdio_rpc::{BoxFuture, CallError, Handler, Host, Live, Peer, Refusal, Streams, raw};
+use protocol::plugin::{EVENT, Setup};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -35,25 +35,17 @@ pub(in super::super) struct Children {
 
 pub(super) struct Child {
     executable: Executable,
+    /// For the timer, which must not keep it.
+    this: Weak<Child>,
     stop_after: Duration,
     /// The process, while there is one. Held while it starts, so that it starts once.
-    live: tokio::sync::Mutex<Option<Arc<Live>>>,
+    slot: tokio::sync::Mutex<Option<Slot>>,
 }
 
-/// A running child.
-pub(super) struct Live {
-    pub(super) label: String,
-    pub(super) peer: Peer,
-    pub(super) providers: Vec<String>,
-    pub(super) routes: Arc<Routes>,
-    /// Held for a look only.
-    uses: Mutex<Uses>,
-}
-
-struct Uses {
-    count: usize,
-    /// When the last one ended.
-    last: Instant,
+#[derive(Clone)]
+struct Slot {
+    live: Arc<Live>,
+    providers: Arc<[String]>,
 }
 
 impl Children {
@@ -67,39 +59,51 @@ impl Children {
     pub(super) fn of(&self, executable: Executable) -> Arc<Child> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let child = all.entry(executable.path.clone()).or_insert_with(|| {
-            Arc::new(Child {
+            Arc::new_cyclic(|this| Child {
                 executable,
                 stop_after: self.stop_after,
-                live: tokio::sync::Mutex::default(),
+                this: this.clone(),
+                slot: tokio::sync::Mutex::default(),
             })
         });
         child.clone()
     }
 }
 
-impl Child {
-    pub(super) fn label(&self) -> &str {
+impl Host for Child {
+    fn label(&self) -> &str {
         &self.executable.name
     }
 
-    /// The process, started if there is none.
-    pub(super) async fn live(self: &Arc<Self>) -> Result<Arc<Live>, String> {
-        let mut slot = self.live.lock().await;
-        if let Some(live) = slot.as_ref().filter(|live| !live.peer.has_ended()) {
-            return Ok(live.clone());
-        }
-        *slot = None;
-        let live = Arc::new(self.start().await?);
-        tokio::spawn(stop_when_idle(
-            Arc::downgrade(self),
-            Arc::downgrade(&live),
-            self.stop_after,
-        ));
-        *slot = Some(live.clone());
-        Ok(live)
+    fn live(&self) -> BoxFuture<'_, Result<Arc<Live>, String>> {
+        Box::pin(async { self.slot().await.map(|slot| slot.live) })
+    }
+}
+
+impl Child {
+    /// What it offers.
+    pub(super) async fn providers(&self) -> Result<Arc<[String]>, String> {
+        self.slot().await.map(|slot| slot.providers)
     }
 
-    async fn start(&self) -> Result<Live, String> {
+    /// The process, started if there is none.
+    async fn slot(&self) -> Result<Slot, String> {
+        let mut slot = self.slot.lock().await;
+        if let Some(slot) = slot.as_ref().filter(|slot| !slot.live.peer.has_ended()) {
+            return Ok(slot.clone());
+        }
+        *slot = None;
+        let started = self.start().await?;
+        tokio::spawn(stop_when_idle(
+            self.this.clone(),
+            Arc::downgrade(&started.live),
+            self.stop_after,
+        ));
+        *slot = Some(started.clone());
+        Ok(started)
+    }
+
+    async fn start(&self) -> Result<Slot, String> {
         let Executable {
             name, path, env, ..
         } = &self.executable;
@@ -111,8 +115,9 @@ impl Child {
             stdin: None,
             timeout: None,
         };
-        let routes = Arc::new(Routes::default());
-        let peer = Peer::start(name, &spawn, routes.clone()).map_err(|error| error.to_string())?;
+        let streams = Arc::new(Streams::default());
+        let listener = Arc::new(Listener(streams.clone()));
+        let peer = Peer::start(name, &spawn, listener).map_err(|error| error.to_string())?;
         let nothing = raw(&json!({}));
         let setup = peer.call("plugin/setup", &nothing);
         let setup = timeout(SETUP, setup).await.map_err(|_| {
@@ -128,45 +133,31 @@ impl Child {
         })?;
         let setup: Setup = serde_json::from_str(setup.get())
             .map_err(|error| format!("what it says of itself cannot be read: {error}"))?;
-        Ok(Live {
-            label: name.clone(),
-            peer,
+        Ok(Slot {
+            live: Arc::new(Live::new(name, peer, streams)),
             providers: setup.providers.into_iter().map(|one| one.name).collect(),
-            routes,
-            uses: Mutex::new(Uses {
-                count: 0,
-                last: Instant::now(),
-            }),
         })
     }
 }
 
-impl Live {
-    /// It is not idle while this lives.
-    pub(super) fn using(self: &Arc<Self>) -> Use {
-        self.uses(|uses| uses.count += 1);
-        Use(self.clone())
+/// A provider's executable has nothing to ask.
+struct Listener(Arc<Streams>);
+
+impl Handler for Listener {
+    fn notified<'a>(&'a self, method: &'a str, params: &'a RawValue) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if method == EVENT {
+                self.0.take(params).await;
+            }
+        })
     }
 
-    /// Until when it may live if nobody uses it; none while somebody does.
-    fn idle_until(&self, stop_after: Duration) -> Option<Instant> {
-        self.uses(|uses| (uses.count == 0).then(|| uses.last + stop_after))
-    }
-
-    fn uses<T>(&self, look: impl FnOnce(&mut Uses) -> T) -> T {
-        look(&mut self.uses.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// One use of a running child.
-pub(super) struct Use(Arc<Live>);
-
-impl Drop for Use {
-    fn drop(&mut self) {
-        self.0.uses(|uses| {
-            uses.count -= 1;
-            uses.last = Instant::now();
-        });
+    fn asked(
+        &self,
+        method: String,
+        _: Box<RawValue>,
+    ) -> BoxFuture<'static, Result<Value, Refusal>> {
+        Box::pin(std::future::ready(Err(Refusal::no_method(&method))))
     }
 }
 
@@ -182,10 +173,10 @@ async fn stop_when_idle(child: Weak<Child>, live: Weak<Live>, stop_after: Durati
         let (Some(child), Some(live)) = (child.upgrade(), live.upgrade()) else {
             return;
         };
-        let mut slot = child.live.lock().await;
+        let mut slot = child.slot.lock().await;
         let is_idle = live.idle_until(stop_after);
         if is_idle.is_some_and(|until| until <= Instant::now()) {
-            slot.take_if(|one| Arc::ptr_eq(one, &live));
+            slot.take_if(|one| Arc::ptr_eq(&one.live, &live));
             return;
         }
     }

@@ -84,6 +84,7 @@ impl Place {
 async fn far(providers: &Providers) -> Result<Arc<dyn Provider>, String> {
     let session = BTreeMap::from([("CANDLE_MODEL".to_owned(), "of-the-session".to_owned())]);
     let options = BuildOptions {
+        host: None,
         model: Some("asked".to_owned()),
         env: Some(Arc::new(session)),
     };

@@ -1,7 +1,6 @@
 //! Slash commands: the table of those built in, running a line and completing one.
 //! They work through the handles that every client's methods work through; must never touch a session's state.
 
-mod agent;
 mod clear;
 mod complete;
 mod context;
@@ -10,11 +9,12 @@ mod fork;
 mod help;
 mod model;
 mod permissions;
+mod plugin;
 mod provider;
 pub mod registry;
+mod reload;
 mod rename;
 mod sessions;
-mod starter;
 mod table;
 mod tools;
 mod usage;
@@ -33,14 +33,13 @@ const BUILTIN: &[fn() -> Command] = &[
     provider::command,
     model::command,
     clear::command,
+    reload::command,
     sessions::command,
     rename::command,
     fork::command,
     permissions::command,
     usage::command,
     export::command,
-    agent::command,
-    starter::command,
 ];
 
 /// All slash commands of this daemon; a cheap handle.
@@ -69,19 +68,31 @@ impl Commands {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A session's commands: the daemon's, with those of its directory's plugins over them.
+    pub async fn of(&self, session: &SessionId) -> SessionResult<Registry> {
+        let slashes = self.sessions.commands(session).await?;
+        let mut registry = self.registry().clone();
+        for slash in slashes {
+            registry.register(plugin::command(slash));
+        }
+        Ok(registry)
+    }
+
     /// A session's commands, in the order of their registration.
-    pub fn list(&self, _session: &SessionId) -> Vec<CommandInfo> {
-        self.registry().infos()
+    pub async fn list(&self, session: &SessionId) -> SessionResult<Vec<CommandInfo>> {
+        Ok(self.of(session).await?.infos())
     }
 
     /// Runs a line that starts with `/`. What goes wrong in the command stands in the result; an `Err` is an unknown
     /// session.
     pub async fn run(&self, session: &SessionId, line: &str) -> SessionResult<CommandResult> {
-        self.sessions.get(session).await?;
-        Ok(match protocol::command::split(line) {
+        match protocol::command::split(line) {
             Some((name, args)) => self.run_named(session, name, args).await,
-            None => refused(format!("not a command, but text: {line:?}")),
-        })
+            None => {
+                self.sessions.get(session).await?;
+                Ok(refused(format!("not a command, but text: {line:?}")))
+            }
+        }
     }
 
     /// Runs a command by its name; `ran` says whether there is one.
@@ -90,21 +101,21 @@ impl Commands {
         session: &SessionId,
         name: &str,
         args: Option<&str>,
-    ) -> CommandResult {
-        let found = self.registry().find(name);
-        let Some(command) = found else {
-            return refused(self.registry().unknown(name));
+    ) -> SessionResult<CommandResult> {
+        let registry = self.of(session).await?;
+        let Some(command) = registry.find(name) else {
+            return Ok(refused(registry.unknown(name)));
         };
         let invocation = self.invocation(session, args);
         let (output, error) = match (command.run)(invocation).await {
             Ok(output) => (output.trim_end_matches('\n').to_owned(), None),
             Err(failure) => (String::new(), Some(failure.0)),
         };
-        CommandResult {
+        Ok(CommandResult {
             ran: true,
             output,
             error,
-        }
+        })
     }
 
     /// The completions of a command's argument that start with `partial`.
@@ -113,15 +124,15 @@ impl Commands {
         session: &SessionId,
         name: &str,
         partial: &str,
-    ) -> Vec<String> {
-        let found = self.registry().find(name);
+    ) -> SessionResult<Vec<String>> {
+        let found = self.of(session).await?.find(name);
         let mut words = match found.map(|command| command.completions) {
             None | Some(Candidates::None) => Vec::new(),
             Some(Candidates::Fixed(words)) => words,
             Some(Candidates::Asked(ask)) => ask(self.invocation(session, Some(partial))).await,
         };
         words.retain(|word| word.starts_with(partial));
-        words
+        Ok(words)
     }
 
     /// What may stand at the end of the line: a command's name, its argument, else a file's name.

@@ -4,6 +4,7 @@ use crate::model::Settings as ModelSettings;
 use crate::provider::settings::Settings as ProviderSettings;
 use crate::session::conversation::History;
 use crate::toolbox::source::script::load::Settings as ScriptSettings;
+use crate::workspace::plugins::Settings as PluginSettings;
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ pub struct Config {
     pub history: HistorySettings,
     pub session: Session,
     pub script_tools: ScriptSettings,
+    pub plugin: PluginSettings,
     pub limits: Limits,
     pub shutdown: Shutdown,
 }

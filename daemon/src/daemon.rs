@@ -1,9 +1,11 @@
 //! The daemon put together: it alone builds the parts, hands each what it needs, and owns the order in which they end.
 
+mod desk;
+
 use crate::command::Commands;
 use crate::config::{Config, Dirs};
-use crate::memory::Activity;
-use crate::model::{Means, Models};
+use crate::memory;
+use crate::model::{self, Models};
 use crate::own_dir;
 use crate::provider::registry::{ProviderConfig, Providers};
 use crate::rpc;
@@ -12,6 +14,7 @@ use crate::session::services::{Limits, Services};
 use crate::shutdown::{self, Shutdown, Signals};
 use crate::store::{Owner, Store};
 use crate::transport::{self, Connections, ListenError, Listener, Place, Service};
+use crate::workspace::plugins::Means;
 use crate::workspace::{Places, Workspaces};
 use anyhow::Context;
 use std::path::PathBuf;
@@ -125,15 +128,17 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         state_dir: dirs.state.clone(),
     };
     let store = Store::open(&store_path, owner)?;
+    let plugins = plugins(&config, &dirs);
     let workspaces = Workspaces::new(Places {
         home: dirs.home.clone(),
         state_dir: dirs.state.clone(),
         script_tools: config.script_tools.clone(),
+        plugins: plugins.clone(),
     });
     let models = models(&config, &dirs);
     let parts = (store.clone(), workspaces.clone(), models.clone());
     let services = services(&config, &dirs, parts);
-    let activity = services.activity.clone();
+    let stirred = Arc::clone(&services.stirred);
     let sessions = Sessions::new(services);
     let connections = Connections::default();
     let methods = rpc::methods(rpc::Parts {
@@ -154,11 +159,12 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         urgent: rpc::URGENT,
         limits: transport_limits(&config),
         connections,
-        activity: activity.clone(),
+        stirred: Arc::clone(&stirred),
     };
+    plugins.connect(Arc::new(desk::Methods(service.clone())));
 
     tokio::spawn(signals.drive(shutdown.clone()));
-    tokio::spawn(activity.keep_small());
+    tokio::spawn(memory::keep_small(stirred));
     // Before anybody is answered: nobody is shown a turn as running that died with an earlier daemon.
     tokio::select! {
         () = sessions.recover() => {}
@@ -221,14 +227,27 @@ fn services(
         spill_dir: dirs.state.join("output"),
         changes: broadcast::Sender::new(CHANGES),
         left: Arc::new(Notify::new()),
-        activity: Activity::default(),
+        stirred: Arc::new(Notify::new()),
         stopping: AtomicBool::new(false),
     }
 }
 
+/// Tools run as the same user, and could read a key out of a plugin's process: it is given those that are named.
+fn plugins(config: &Config, dirs: &Dirs) -> Means {
+    let providers = Providers::new(ProviderConfig {
+        settings: config.provider.clone(),
+        ..ProviderConfig::default()
+    });
+    let keeps = |name: &str| {
+        !providers.is_key_variable(name) || config.plugin.keys.iter().any(|key| key == name)
+    };
+    let env = own_variables().filter(|(name, _)| keeps(name)).collect();
+    Means::new(config.plugin.clone(), env, dirs.data.join("sdk"))
+}
+
 fn models(config: &Config, dirs: &Dirs) -> Models {
     let named = std::env::var_os("DWELL_LOCAL").filter(|path| !path.is_empty());
-    Models::new(Means {
+    Models::new(model::Means {
         folder: dirs.data.join("models"),
         settings: config.model.clone(),
         local: named.map(PathBuf::from).or_else(|| beside("dwell-local")),

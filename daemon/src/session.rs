@@ -2,7 +2,6 @@
 //! Must never know RPC, transport or a provider's vendor.
 
 mod actor;
-mod agent;
 pub mod conversation;
 mod export;
 mod fork;

@@ -1,11 +1,11 @@
 //! Workspaces: what the sessions of one directory share, for as long as one of them lives.
 //! Must never let a directory's own files count before the directory is trusted.
 
-mod agents;
 mod agents_md;
 mod decision;
 mod file;
 mod permissions;
+pub mod plugins;
 mod scan;
 mod tools;
 pub mod trust;
@@ -13,6 +13,7 @@ pub mod trust;
 use crate::toolbox::permission::Permissions;
 use crate::toolbox::source::script::load::{Scripts, Settings};
 use crate::toolbox::{Toolbox, builtin};
+use plugins::Plugins;
 use protocol::approval::Trust;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ pub struct Places {
     /// Where decisions about directories are kept.
     pub state_dir: PathBuf,
     pub script_tools: Settings,
+    /// What plugins are started with.
+    pub plugins: plugins::Means,
 }
 
 /// All workspaces; a cheap handle.
@@ -69,10 +72,17 @@ impl Workspaces {
         let workspace = Arc::new(Workspace {
             cwd: cwd.to_owned(),
             toolbox: Mutex::new(tools::Known::only(self.shared.builtins())),
+            plugins: Plugins::new(self.shared.places.plugins.clone(), cwd),
             shared: Arc::clone(&self.shared),
         });
         open.insert(cwd.to_owned(), Arc::downgrade(&workspace));
         workspace
+    }
+
+    /// Those that somebody holds.
+    pub fn open(&self) -> Vec<Arc<Workspace>> {
+        let open = self.shared.open.lock().expect("no holder panics");
+        open.values().filter_map(Weak::upgrade).collect()
     }
 
     /// Decisions about directories.
@@ -96,8 +106,9 @@ impl Shared {
 pub struct Workspace {
     cwd: PathBuf,
     shared: Arc<Shared>,
-    /// Replaced whole; calls and turns that run keep the one they began with.
+    /// Without what plugins add. Replaced whole; calls and turns that run keep the one they began with.
     toolbox: Mutex<tools::Known>,
+    plugins: Plugins,
 }
 
 impl Workspace {

@@ -113,7 +113,7 @@ pub trait DaemonRpc {
     #[method(name = "status", param_kind = map)]
     async fn status(&self) -> Result<DaemonStatus, ErrorObjectOwned>;
 
-    /// Reads the configuration anew.
+    /// Starts the plugins of every directory where somebody works anew. `config.toml` is read at start alone.
     #[method(name = "reload", param_kind = map)]
     async fn reload(&self) -> Result<Empty, ErrorObjectOwned>;
 

@@ -15,6 +15,7 @@ mod harness_works;
 mod lifecycle;
 mod local;
 mod model;
+mod plugin;
 mod provider;
 mod script_tools;
 mod servers;

@@ -25,12 +25,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "session::conversation::History",
             "toolbox::source::script::load::Settings",
             "transport::Limits",
+            "workspace::plugins::Settings",
         ],
     ),
     ("memory", &[]),
     ("own_dir", &[]),
     ("shutdown", &[]),
-    ("transport", &["shutdown", "config", "memory"]),
+    ("transport", &["shutdown", "config"]),
     (
         "rpc",
         &[
@@ -38,7 +39,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "workspace",
             "command",
             "model",
-            "toolbox::source::script::agent",
             "transport::Context",
             "shutdown",
             "store::ListQuery",
@@ -51,7 +51,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "session",
         &[
-            "memory",
             "turn",
             "store",
             "workspace",

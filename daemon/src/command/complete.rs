@@ -18,9 +18,9 @@ pub(super) async fn complete(
     let known = commands.sessions.get(session).await?;
     if let Some(rest) = line.strip_prefix('/') {
         match rest.split_once(' ') {
-            None if !rest.contains('/') => return Ok(names(commands, session, line)),
+            None if !rest.contains('/') => return names(commands, session, line).await,
             Some((name, partial)) if !name.contains('/') => {
-                let words = commands.completions_for(session, name, partial).await;
+                let words = commands.completions_for(session, name, partial).await?;
                 return Ok(words_at(line.len() - partial.len(), words));
             }
             _ => {}
@@ -30,17 +30,17 @@ pub(super) async fn complete(
     Ok(file_names(PathBuf::from(known.cwd), home, line).await)
 }
 
-fn names(commands: &Commands, session: &SessionId, line: &str) -> Completions {
-    let infos = commands.list(session).into_iter();
+async fn names(commands: &Commands, session: &SessionId, line: &str) -> SessionResult<Completions> {
+    let infos = commands.list(session).await?.into_iter();
     let matching = infos.filter(|info| info.name.starts_with(line));
     let candidates = matching.map(|info| Candidate {
         text: info.name,
         description: Some(info.description).filter(|about| !about.is_empty()),
     });
-    Completions {
+    Ok(Completions {
         start: 0,
         candidates: candidates.collect(),
-    }
+    })
 }
 
 fn words_at(start: usize, words: Vec<String>) -> Completions {

@@ -9,7 +9,7 @@ pub(super) fn command() -> Command {
 }
 
 async fn run(invocation: Invocation) -> Ran {
-    let registry = invocation.commands.registry();
+    let registry = invocation.commands.of(&invocation.session).await?;
     match invocation.argument() {
         None => Ok(all(&registry)),
         Some(name) => one(&registry, name.trim_start_matches('/')),
@@ -17,7 +17,10 @@ async fn run(invocation: Invocation) -> Ran {
 }
 
 async fn names(invocation: Invocation) -> Vec<String> {
-    let names = invocation.commands.registry().names();
+    let registry = invocation.commands.of(&invocation.session).await;
+    let names = registry
+        .map(|registry| registry.names())
+        .unwrap_or_default();
     names.iter().map(|name| name[1..].to_owned()).collect()
 }
 

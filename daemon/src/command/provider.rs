@@ -15,7 +15,7 @@ async fn run(invocation: Invocation) -> Ran {
     match invocation.argument() {
         None => {
             let current = sessions.get(session).await?.provider;
-            Ok(all(&sessions.providers(), &current))
+            Ok(all(&sessions.providers_of(session).await?, &current))
         }
         Some(name) => {
             sessions.switch_provider(session, name, None).await?;
@@ -25,8 +25,12 @@ async fn run(invocation: Invocation) -> Ran {
 }
 
 async fn names(invocation: Invocation) -> Vec<String> {
-    let providers = invocation.sessions.providers();
-    providers.into_iter().map(|one| one.name).collect()
+    let providers = invocation.sessions.providers_of(&invocation.session).await;
+    providers
+        .unwrap_or_default()
+        .into_iter()
+        .map(|one| one.name)
+        .collect()
 }
 
 fn all(providers: &[ProviderInfo], current: &str) -> String {

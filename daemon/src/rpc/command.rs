@@ -12,7 +12,8 @@ use protocol::id::SessionId;
 #[async_trait]
 impl CommandRpcServer for Rpc {
     async fn list(&self, session: SessionId) -> Result<Vec<CommandInfo>, ErrorObjectOwned> {
-        Ok(self.0.parts.commands.list(&session))
+        let commands = &self.0.parts.commands;
+        commands.list(&session).await.map_err(fail)
     }
 
     async fn run(

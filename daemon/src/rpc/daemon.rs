@@ -1,7 +1,7 @@
 //! `initialize` and `daemon/*`: who answers, how it is, its end, and a view over all sessions.
 //! Must never end anything itself: a shutdown is asked for, `daemon.rs` carries it out.
 
-use super::later::{ABSENT, absent};
+use super::later::ABSENT;
 use super::{Rpc, caller, detach};
 use jsonrpsee::core::server::{RpcModule, SubscriptionMessage};
 use jsonrpsee::core::{RegisterMethodError, SubscriptionError, SubscriptionResult, async_trait};
@@ -66,7 +66,8 @@ impl DaemonRpcServer for Rpc {
     }
 
     async fn reload(&self) -> Result<Empty, ErrorObjectOwned> {
-        Err(absent("daemon/reload"))
+        self.sessions().reload_all().await;
+        Ok(Empty {})
     }
 
     async fn shutdown(&self, grace_ms: Option<u64>) -> Result<Empty, ErrorObjectOwned> {

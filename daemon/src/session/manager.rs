@@ -166,12 +166,12 @@ impl Sessions {
         provider: Option<Arc<dyn Provider>>,
     ) -> Handle {
         let cwd = PathBuf::from(&row.cwd);
+        let workspace = self.services().workspaces.get(&cwd);
+        workspace.needed_by(&row.id);
         let shared = Shared {
             services: Arc::clone(&self.inner.services),
-            workspace: self.services().workspaces.get(&cwd),
+            workspace,
             env: Arc::new(create::env_of(&row.settings)),
-            agent: create::agent_of(&row.settings),
-            told: tokio::sync::Mutex::default(),
             cwd,
             busy: AtomicBool::new(false),
             used_at: AtomicU64::new(now_ms()),

@@ -2,7 +2,6 @@
 
 use super::live::Piece;
 use super::message::{Again, Asking, ByHand, Handle, Msg};
-use crate::provider::registry::BuildOptions;
 use crate::provider::{Provider, ProviderEvent};
 use crate::toolbox::permission::Permissions;
 use crate::toolbox::{BoxFuture, CallPort, Question, Verdict};
@@ -134,14 +133,10 @@ impl TurnPort for Port {
                 .await
                 .map_err(|e| e.to_string())?;
             let shared = &self.handle.shared;
-            let options = BuildOptions {
-                model: session.model,
-                env: Some(Arc::clone(&shared.env)),
-            };
+            let env = Arc::clone(&shared.env);
             let built = shared
                 .services
-                .providers
-                .build(&session.provider, options)
+                .build(&shared.workspace, &session.provider, session.model, env)
                 .await;
             let provider = built.map_err(|error| error.to_string())?;
             // A closed mailbox shows itself at the next message.

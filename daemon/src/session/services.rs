@@ -1,11 +1,12 @@
 //! What every session of the daemon uses, handed in once by `daemon.rs`.
 
 use super::conversation::History;
-use crate::memory::Activity;
-use crate::provider::registry::Providers;
+use crate::provider::Provider;
+use crate::provider::registry::{BuildError, BuildOptions, Providers};
 use crate::store::Store;
-use crate::workspace::Workspaces;
+use crate::workspace::{Workspace, Workspaces};
 use protocol::daemon::Change;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,10 +23,42 @@ pub struct Services {
     pub changes: broadcast::Sender<Change>,
     /// A client left a session: it may be unloaded after a while.
     pub left: Arc<Notify>,
-    /// Running turns are work.
-    pub activity: Activity,
+    /// Told whenever a turn is over.
+    pub stirred: Arc<Notify>,
     /// No turn begins any more.
     pub stopping: AtomicBool,
+}
+
+impl Services {
+    /// A provider for a session of the workspace: a plugin's there, before any other of that name.
+    pub async fn build(
+        &self,
+        workspace: &Workspace,
+        name: &str,
+        model: Option<String>,
+        env: Arc<BTreeMap<String, String>>,
+    ) -> Result<Arc<dyn Provider>, BuildError> {
+        let options = BuildOptions {
+            model,
+            host: workspace.provider(name).await,
+            env: Some(env),
+        };
+        let built = self.providers.build(name, options).await;
+        built.map_err(|error| match error {
+            BuildError::Unknown {
+                name,
+                mut available,
+            } => {
+                let more = workspace.providers().into_iter().map(|one| one.name);
+                available.extend(
+                    more.filter(|one| !available.contains(one))
+                        .collect::<Vec<_>>(),
+                );
+                BuildError::Unknown { name, available }
+            }
+            BuildError::Failed(why) => BuildError::Failed(why),
+        })
+    }
 }
 
 /// Settings that sessions read.

@@ -5,7 +5,6 @@ use super::Service;
 use super::context::Context;
 use super::dispatch::Dispatcher;
 use super::request::{WireId, error_response, id_in_head};
-use crate::memory::Activity;
 use protocol::error::{ErrorKind, RpcError};
 use protocol::framing::{Decoder, FrameError, Style, encode};
 use serde_json::value::RawValue;
@@ -15,7 +14,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -69,7 +68,7 @@ impl Connection {
             stop,
         } = self;
         let limits = service.limits;
-        let activity = service.activity.clone();
+        let stirred = Arc::clone(&service.stirred);
         let chosen = Chosen::default();
         let finish = CancellationToken::new();
         let dispatcher = Dispatcher::new(service, Arc::clone(&context), tasks);
@@ -77,7 +76,7 @@ impl Connection {
         let reading = async {
             let mut decoder = Decoder::new(limits.frame);
             let end = tokio::select! {
-                end = read(&stream, &mut decoder, &dispatcher, &context, &chosen, &activity) => end,
+                end = read(&stream, &mut decoder, &dispatcher, &context, &chosen, &stirred) => end,
                 () = stop.cancelled() => End::Stopped,
             };
             drop(decoder);
@@ -133,7 +132,7 @@ async fn read(
     dispatcher: &Dispatcher,
     context: &Context,
     chosen: &Chosen,
-    activity: &Activity,
+    stirred: &Notify,
 ) -> End {
     let mut announced = None;
     loop {
@@ -153,7 +152,7 @@ async fn read(
         let open = match fill(stream, decoder) {
             Ok(0) => false,
             Ok(_) => {
-                activity.stir();
+                stirred.notify_one();
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,

@@ -35,7 +35,7 @@ impl Running {
         let listener = listen(Place::named(socket.clone())).unwrap();
         let connections = Connections::default();
         let service = Service {
-            activity: Default::default(),
+            stirred: Arc::default(),
             methods: methods().unwrap().into(),
             urgent: &["release"],
             limits,

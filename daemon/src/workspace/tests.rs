@@ -25,6 +25,7 @@ impl Place {
             home: root.path().join("home"),
             state_dir: root.path().join("state"),
             script_tools: crate::toolbox::source::script::load::Settings::default(),
+            plugins: super::plugins::Means::default(),
         };
         Self {
             root,

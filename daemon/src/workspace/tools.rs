@@ -1,28 +1,17 @@
 //! A workspace's toolbox: what is built in, and what is found beside. Made anew when the files are others than before.
 //! Must never offer what lies in a directory that is not trusted.
 
-use super::{Shared, Workspace};
+use super::{Workspace, plugins};
 use crate::toolbox::Toolbox;
 use crate::toolbox::source::script::load::{Checked, Listing, Own};
 use protocol::approval::TrustState;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// The toolbox, and the files that it was made of.
 pub(super) struct Known {
     listing: Listing,
     toolbox: Arc<Toolbox>,
-}
-
-/// Whether a directory's own files count now; blocks on the disk.
-pub(super) fn own(shared: &Shared, cwd: &Path) -> Own {
-    match shared.trusts.standing(cwd).trust.state {
-        TrustState::Trusted => Own::Trusted,
-        TrustState::Nothing | TrustState::Undecided | TrustState::Changed | TrustState::Refused => {
-            Own::Ignored
-        }
-    }
 }
 
 impl Known {
@@ -35,25 +24,36 @@ impl Known {
 }
 
 impl Workspace {
-    /// Its tools as they were when somebody last asked for the current ones.
-    pub fn toolbox(&self) -> Arc<Toolbox> {
+    /// Its tools as they were when somebody last asked for the current ones, without those of plugins.
+    pub(super) fn plain(&self) -> Arc<Toolbox> {
         Arc::clone(&self.known().toolbox)
     }
 
-    /// Its tools as the files are now.
+    /// Its tools as the files are now. Plugins that are new are started first.
     pub async fn current(self: &Arc<Self>) -> Arc<Toolbox> {
         let workspace = Arc::clone(self);
         let reading = tokio::task::spawn_blocking(move || workspace.read());
-        reading.await.unwrap_or_else(|_| self.toolbox())
+        match reading.await {
+            Ok((plain, found)) => self.equipped(plain, found).await,
+            Err(_) => self.toolbox(),
+        }
     }
 
-    fn read(&self) -> Arc<Toolbox> {
-        let own = own(&self.shared, &self.cwd);
+    fn read(&self) -> (Arc<Toolbox>, Vec<plugins::Found>) {
+        let standing = self.shared.trusts.standing(&self.cwd);
+        let own = match standing.trust.state {
+            TrustState::Trusted => Own::Trusted,
+            TrustState::Nothing
+            | TrustState::Undecided
+            | TrustState::Changed
+            | TrustState::Refused => Own::Ignored,
+        };
+        let found = plugins::found(&self.shared, &self.cwd, standing.trust.state);
         let listing = self.shared.scripts.list(&self.cwd, own);
         {
             let known = self.known();
             if known.listing == listing {
-                return Arc::clone(&known.toolbox);
+                return (Arc::clone(&known.toolbox), found);
             }
         }
         let toolbox = self.make(&listing);
@@ -61,11 +61,11 @@ impl Workspace {
             listing,
             toolbox: Arc::clone(&toolbox),
         };
-        toolbox
+        (toolbox, found)
     }
 
     fn make(&self, listing: &Listing) -> Arc<Toolbox> {
-        let loaded = self.shared.scripts.load(listing, None);
+        let loaded = self.shared.scripts.load(listing);
         let mut toolbox = Toolbox::clone(&self.shared.builtins());
         for tool in loaded.tools {
             toolbox.add(tool);

@@ -116,7 +116,7 @@ impl Actor {
                 message: message.clone(),
             },
         ));
-        let system = self.read_prompt(Some(turn.clone()));
+        let system = self.read_prompt();
         let committed = self.commit(drafts, Pace::Now, Durability::SyncSoon).await;
         let entries = match committed {
             Ok(entries) => entries,
@@ -149,7 +149,6 @@ impl Actor {
         let cancel = CancellationToken::new();
         let port = Arc::new(Port::new(self.handle_with(mailbox)));
         let workspace = Arc::clone(&self.shared.workspace);
-        let agent = self.shared.agent.clone();
         let mut context = Context {
             session: self.id.clone(),
             turn: turn.clone(),
@@ -161,27 +160,20 @@ impl Actor {
             port,
         };
         let task = tokio::spawn(async move {
-            // The tools as the files are now; the turn keeps them to its end.
-            context.toolbox = workspace.tools_for(agent.as_ref()).await;
+            // The tools as the files are now; the turn keeps them to its end. Who cancels does not wait for them.
+            tokio::select! {
+                toolbox = workspace.current() => context.toolbox = toolbox,
+                () = context.cancel.cancelled() => {}
+            }
             crate::turn::run(context, work).await;
         });
-        self.set_running(Some(Running {
-            turn,
-            cancel,
-            task,
-            _work: self.shared.services.activity.work(),
-        }));
+        self.set_running(Some(Running { turn, cancel, task }));
     }
 
     /// Begins to read the system prompt: files are read while the round trip's beginning is committed.
-    fn read_prompt(&self, turn: Option<TurnId>) -> BoxFuture<'static, String> {
-        if self.shared.agent.is_none() {
-            let reading = self.shared.workspace.agents_md();
-            return Box::pin(async { prompt::system(None, reading.await.as_deref()) });
-        }
-        let shared = Arc::clone(&self.shared);
-        let spill_dir = self.spill_dir();
-        Box::pin(async move { shared.system(turn.as_ref(), spill_dir).await })
+    fn read_prompt(&self) -> BoxFuture<'static, String> {
+        let reading = self.shared.workspace.agents_md();
+        Box::pin(async { prompt::system(reading.await.as_deref()) })
     }
 
     fn round(&self, message: MessageId, prompt: BoxFuture<'static, String>) -> Round {
@@ -202,7 +194,7 @@ impl Actor {
                     round,
                     message: message.clone(),
                 };
-                let system = self.read_prompt(self.turn_id());
+                let system = self.read_prompt();
                 self.record(vec![(self.turn_id(), event)], Durability::Committed)
                     .await?;
                 Ok(Work::Model(Box::new(self.round(message, system))))
@@ -354,7 +346,7 @@ impl Actor {
                         message: message.clone(),
                     },
                 ));
-                Some((message, self.read_prompt(self.turn_id())))
+                Some((message, self.read_prompt()))
             }
             _ => None,
         };

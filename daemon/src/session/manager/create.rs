@@ -2,14 +2,14 @@
 
 use super::Sessions;
 use crate::provider::Provider;
-use crate::provider::registry::{BuildOptions, Providers};
+use crate::provider::registry::Providers;
 use crate::session::actor::now_ms;
 use crate::session::fork;
 use crate::session::message::Msg;
 use crate::session::state::State;
 use crate::session::{NewSession, SessionError, SessionResult, name};
 use crate::store::{Durability, Entry, Pace, SessionRow, StoreError};
-use crate::toolbox::source::script::agent::Choice;
+use crate::workspace::Workspace;
 use protocol::daemon::Change;
 use protocol::id::SessionId;
 use protocol::session::{Session, SessionState};
@@ -32,10 +32,13 @@ impl Sessions {
             Some(name) => name,
             None => providers.default_name(Some(&env)).await,
         };
-        let provider = self.build(&provider_name, new.model.clone(), &env).await?;
-        let mut new = new;
-        self.choose_agent(&cwd, &mut new).await?;
         let id = name::fresh();
+        // Held until the session itself holds it, so that what a plugin was started for does not end in between.
+        let workspace = self.services().workspaces.get(&cwd);
+        workspace.needed_by(&id);
+        let provider = self
+            .build(&workspace, &provider_name, new.model.clone(), &env)
+            .await?;
         let row = row_of(&id, &cwd, &new, provider_name, &env);
         self.services().store.create(row.clone()).await?;
         let handle = self.put(row, State::default(), Some(provider));
@@ -44,34 +47,15 @@ impl Sessions {
         Ok(session)
     }
 
-    /// The agent has to be there, and to have what it needs.
-    async fn choose_agent(&self, cwd: &Path, new: &mut NewSession) -> SessionResult<()> {
-        let vars = new.vars.take().unwrap_or_default();
-        let Some(name) = &new.agent else {
-            return match vars.is_empty() {
-                true => Ok(()),
-                false => Err(SessionError::Invalid(
-                    "vars are an agent's: name the agent too".to_owned(),
-                )),
-            };
-        };
-        let workspace = self.services().workspaces.get(cwd);
-        let choice = workspace.choose(name, &vars).await;
-        new.vars = Some(choice.map_err(SessionError::Invalid)?.variables);
-        Ok(())
-    }
-
     pub(super) async fn build(
         &self,
+        workspace: &Workspace,
         name: &str,
         model: Option<String>,
         env: &BTreeMap<String, String>,
     ) -> SessionResult<Arc<dyn Provider>> {
-        let options = BuildOptions {
-            model,
-            env: Some(Arc::new(env.clone())),
-        };
-        let built = self.services().providers.build(name, options).await;
+        let env = Arc::new(env.clone());
+        let built = self.services().build(workspace, name, model, env).await;
         built.map_err(|error| SessionError::Provider(error.to_string()))
     }
 
@@ -210,14 +194,6 @@ pub(super) fn env_of(settings: &str) -> BTreeMap<String, String> {
     parsed
         .and_then(|v| serde_json::from_value(v.get("env")?.clone()).ok())
         .unwrap_or_default()
-}
-
-pub(super) fn agent_of(settings: &str) -> Option<Choice> {
-    let settings: Value = serde_json::from_str(settings).ok()?;
-    Some(Choice {
-        name: settings["agent"].as_str()?.to_owned(),
-        variables: serde_json::from_value(settings["vars"].clone()).unwrap_or_default(),
-    })
 }
 
 /// Names and values that no process can be given are refused here, where it can still be said whose they are.

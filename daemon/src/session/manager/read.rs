@@ -88,8 +88,7 @@ impl Sessions {
     pub async fn conversation(&self, session: &SessionId) -> SessionResult<Vec<Message>> {
         let handle = self.open(session).await?;
         let messages = handle.ask(Msg::Conversation).await?;
-        let spill_dir = self.services().spill_dir.join(session.as_str());
-        let system = handle.shared.system(None, spill_dir).await;
+        let system = prompt::system(handle.shared.workspace.agents_md().await.as_deref());
         Ok(prompt::with_system(system, messages))
     }
 

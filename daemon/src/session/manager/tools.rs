@@ -2,12 +2,14 @@
 
 use super::Sessions;
 use super::create::{directory, tool_env};
+use crate::provider::Provider;
+use crate::provider::registry::BuildOptions;
 use crate::session::message::{ByHand, Handle, Msg};
 use crate::session::port::Port;
 use crate::session::{SessionError, SessionResult};
 use crate::toolbox::gate::Run;
-use crate::toolbox::source::script::agent::{Choice, Definition};
 use crate::workspace::Workspace;
+use crate::workspace::plugins::Slash;
 use protocol::id::SessionId;
 use protocol::provider::{ModelInfo, ProviderInfo, ProviderInstance};
 use protocol::session::Session;
@@ -22,7 +24,7 @@ impl Sessions {
     pub async fn tools(&self, session: &SessionId) -> SessionResult<ToolList> {
         let handle = self.open(session).await?;
         let rules = Port::new(handle.clone()).rules().await;
-        let mut list = handle.shared.tools().await.list(&rules);
+        let mut list = handle.shared.workspace.current().await.list(&rules);
         for problem in handle.shared.workspace.problems().await {
             if !list.problems.contains(&problem) {
                 list.problems.push(problem);
@@ -68,26 +70,6 @@ impl Sessions {
         Ok(all)
     }
 
-    /// The agents of a directory, and what is wrong with others.
-    pub async fn agents(&self, cwd: &str) -> SessionResult<(Vec<Definition>, Vec<String>)> {
-        let cwd = directory(cwd).await?;
-        Ok(self.services().workspaces.get(&cwd).agents().await)
-    }
-
-    /// Who a session is, with the agent as it is now.
-    pub async fn agent_of(
-        &self,
-        session: &SessionId,
-    ) -> SessionResult<Option<(Choice, Definition)>> {
-        let handle = self.open(session).await?;
-        let Some(choice) = handle.shared.agent.clone() else {
-            return Ok(None);
-        };
-        let found = handle.shared.workspace.agent(&choice.name).await;
-        let (definition, _) = found.map_err(SessionError::Invalid)?;
-        Ok(Some((choice, definition)))
-    }
-
     /// What is wrong with the scripts of a directory, where they would see `env`.
     pub async fn check_scripts(
         &self,
@@ -106,8 +88,41 @@ impl Sessions {
         })
     }
 
+    /// Those of the daemon, and those of the plugins of directories where somebody works.
     pub fn providers(&self) -> Vec<ProviderInfo> {
-        self.services().providers.list()
+        let mut all = self.services().providers.list();
+        for workspace in self.services().workspaces.open() {
+            over(&mut all, workspace.providers());
+        }
+        all
+    }
+
+    /// Those that a session can switch to.
+    pub async fn providers_of(&self, session: &SessionId) -> SessionResult<Vec<ProviderInfo>> {
+        let handle = self.open(session).await?;
+        let mut all = self.services().providers.list();
+        over(&mut all, handle.shared.workspace.providers());
+        Ok(all)
+    }
+
+    /// What the plugins of a session's directory add to the slash commands.
+    pub async fn commands(&self, session: &SessionId) -> SessionResult<Vec<Slash>> {
+        let handle = self.open(session).await?;
+        Ok(handle.shared.workspace.commands().await)
+    }
+
+    /// Starts the plugins of a session's directory anew; tells what is wrong with them.
+    pub async fn reload(&self, session: &SessionId) -> SessionResult<Vec<String>> {
+        let handle = self.open(session).await?;
+        handle.shared.workspace.reload().await;
+        let toolbox = handle.shared.workspace.current().await;
+        Ok(toolbox.problems().to_vec())
+    }
+
+    /// As `reload`, in every directory where somebody works.
+    pub async fn reload_all(&self) {
+        let open = self.services().workspaces.open();
+        futures_util::future::join_all(open.iter().map(|workspace| workspace.reload())).await;
     }
 
     /// The conversation is kept. A provider that cannot be built leaves the session on its old one.
@@ -118,7 +133,10 @@ impl Sessions {
         model: Option<String>,
     ) -> SessionResult<u64> {
         let handle = self.open(session).await?;
-        let provider = self.build(name, model.clone(), &handle.shared.env).await?;
+        let shared = &handle.shared;
+        let provider = self
+            .build(&shared.workspace, name, model.clone(), &shared.env)
+            .await?;
         let name = name.to_owned();
         handle
             .ask(|reply| Msg::Switch {
@@ -131,26 +149,19 @@ impl Sessions {
     }
 
     pub async fn models(&self, provider: &str) -> SessionResult<Vec<ModelInfo>> {
-        self.models_with(provider, &BTreeMap::new()).await
+        let options = BuildOptions::default();
+        let built = self.services().providers.build(provider, options).await;
+        models(built.map_err(|error| SessionError::Provider(error.to_string()))?).await
     }
 
     /// Those of a session's provider, at the server that the session talks to.
     pub async fn models_of(&self, session: &Session) -> SessionResult<Vec<ModelInfo>> {
         let handle = self.open(&session.id).await?;
-        self.models_with(&session.provider, &handle.shared.env)
-            .await
-    }
-
-    async fn models_with(
-        &self,
-        provider: &str,
-        env: &BTreeMap<String, String>,
-    ) -> SessionResult<Vec<ModelInfo>> {
-        let provider = self.build(provider, None, env).await?;
-        provider
-            .models()
-            .await
-            .map_err(|error| SessionError::Provider(error.to_string()))
+        let shared = &handle.shared;
+        let provider = self
+            .build(&shared.workspace, &session.provider, None, &shared.env)
+            .await?;
+        models(provider).await
     }
 
     pub async fn instances(&self) -> Vec<ProviderInstance> {
@@ -159,6 +170,21 @@ impl Sessions {
             all.extend(handle.ask(Msg::Instance).await.ok().flatten());
         }
         all
+    }
+}
+
+async fn models(provider: Arc<dyn Provider>) -> SessionResult<Vec<ModelInfo>> {
+    let models = provider.models().await;
+    models.map_err(|error| SessionError::Provider(error.to_string()))
+}
+
+/// Puts these over those of the same name.
+fn over(all: &mut Vec<ProviderInfo>, more: Vec<ProviderInfo>) {
+    for info in more {
+        match all.iter_mut().find(|known| known.name == info.name) {
+            Some(known) => *known = info,
+            None => all.push(info),
+        }
     }
 }
 
@@ -190,7 +216,7 @@ async fn run_by_hand(
         permissions: port.rules().await,
         port,
     };
-    let ran = handle.shared.tools().await.run(run).await;
+    let ran = handle.shared.workspace.current().await.run(run).await;
     let (result, ms) = (ran.result.clone(), ran.ms);
     handle
         .ask(move |reply| Msg::ByHandDone {

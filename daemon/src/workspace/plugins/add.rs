@@ -1,0 +1,89 @@
+//! A plugin's tools and hooks as a toolbox has them. Must never run either but when the gate asks.
+
+use super::ask::Silence;
+use super::plugin::Plugin;
+use crate::stdio_rpc::raw;
+use crate::toolbox::Toolbox;
+use crate::toolbox::hook::{Hook, HookCall};
+use crate::toolbox::tool::{Call, Outcome, Tool};
+use protocol::plugin::{Hook as HookInfo, HookParams, HookPoint, ToolParams};
+use protocol::tool::ProvidedTool;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Adds all that the plugin has said.
+pub(super) fn to(toolbox: &mut Toolbox, plugin: &Arc<Plugin>) {
+    let setup = plugin.setup();
+    for provided in &setup.tools {
+        toolbox.add(tool(plugin, provided));
+    }
+    for info in &setup.hooks {
+        let hook = hook(plugin, info);
+        match info.point {
+            HookPoint::Before => toolbox.before(info.tool.as_deref(), hook),
+            HookPoint::After => toolbox.after(info.tool.as_deref(), hook),
+        }
+    }
+    if let Some(problem) = plugin.problem() {
+        toolbox.problem(problem);
+    }
+}
+
+fn tool(plugin: &Arc<Plugin>, provided: &ProvidedTool) -> Tool {
+    let (of, name) = (Arc::clone(plugin), provided.name.clone());
+    let handler = move |call: Call, arguments: Map<String, Value>| {
+        run(Arc::clone(&of), name.clone(), call, arguments)
+    };
+    let mut tool = Tool::new(&provided.name, &provided.description)
+        .params(provided.params.clone())
+        .source(&plugin.source())
+        .handler(handler);
+    for name in &provided.required {
+        tool = tool.required(name);
+    }
+    for name in &provided.aliases {
+        tool = tool.alias(name);
+    }
+    tool
+}
+
+/// A tool may take as long as it likes: whoever waits for it can cancel.
+async fn run(
+    plugin: Arc<Plugin>,
+    name: String,
+    call: Call,
+    arguments: Map<String, Value>,
+) -> Outcome {
+    let params = raw(&ToolParams {
+        session: call.session.clone(),
+        call: call.call.clone(),
+        name: name.clone(),
+        arguments,
+    });
+    let result = plugin.ask("plugin/tool", &params).await?;
+    serde_json::from_str(result.get())
+        .map_err(|_| format!("the plugin {} gave no object for {name}", plugin.name))
+}
+
+fn hook(plugin: &Arc<Plugin>, info: &HookInfo) -> Hook {
+    let name = format!("{}: {}", plugin.name, info.id);
+    let (plugin, id, point) = (Arc::clone(plugin), info.id.clone(), info.point);
+    Hook::new(&name, move |call: HookCall| {
+        let params = raw(&HookParams {
+            session: call.session,
+            id: id.clone(),
+            point,
+            tool: call.tool,
+            arguments: Arc::unwrap_or_clone(call.arguments),
+            result: call.result.map(Arc::unwrap_or_clone),
+        });
+        let plugin = Arc::clone(&plugin);
+        async move {
+            let limit = plugin.means.hook();
+            let passed = plugin
+                .ask_within(limit, Silence::Kills, "plugin/hook", &params)
+                .await;
+            passed.map(drop)
+        }
+    })
+}

@@ -1,0 +1,94 @@
+//! Asking a plugin something: with a deadline, told to it when nobody waits any more, and with its name in what fails.
+//! Must never let a plugin that says nothing at all live on.
+
+use super::plugin::Plugin;
+use crate::stdio_rpc::{CallError, Host, Live, raw};
+use protocol::plugin::CancelParams;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// What becomes of a plugin that says nothing at all until a deadline.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Silence {
+    Kills,
+    Passes,
+}
+
+impl Plugin {
+    /// Waits as long as it takes.
+    pub(super) async fn ask(
+        &self,
+        method: &str,
+        params: &RawValue,
+    ) -> Result<Box<RawValue>, String> {
+        let live = self.live().await?;
+        ask(&live, method, params).await
+    }
+
+    /// Waits no longer than `limit`, its start included.
+    pub(super) async fn ask_within(
+        &self,
+        limit: Duration,
+        silence: Silence,
+        method: &str,
+        params: &RawValue,
+    ) -> Result<Box<RawValue>, String> {
+        let mut asked: Option<(Arc<Live>, u64)> = None;
+        let asking = async {
+            let live = self.live().await?;
+            asked = Some((Arc::clone(&live), live.peer.said()));
+            ask(&live, method, params).await
+        };
+        if let Ok(answer) = timeout(limit, asking).await {
+            return answer;
+        }
+        let seconds = limit.as_secs_f64();
+        let why = format!("{} did not answer within {seconds} s", self.label());
+        match asked.filter(|(live, said)| live.peer.said() == *said) {
+            // It may be slow with this one alone and serve others; but one that has not said a word hangs.
+            Some((live, _)) if silence == Silence::Kills => {
+                tracing::warn!(plugin = self.name, method, "it hangs and is killed");
+                live.peer.stop();
+                Err(format!("{why}, nor anything else; it is started anew"))
+            }
+            _ => Err(why),
+        }
+    }
+}
+
+async fn ask(live: &Arc<Live>, method: &str, params: &RawValue) -> Result<Box<RawValue>, String> {
+    let _use = live.using();
+    let pending = live.peer.prepare().map_err(words)?;
+    let mut cancel = Cancel {
+        live,
+        id: Some(pending.id()),
+    };
+    pending.send(method, params).await;
+    let answer = pending.answer().await;
+    cancel.id = None;
+    answer.map_err(words)
+}
+
+fn words(error: CallError) -> String {
+    match error {
+        CallError::Gone(how) => how,
+        CallError::Refused(refusal) => refusal.message,
+    }
+}
+
+/// Tells the plugin when a request was given up.
+struct Cancel<'a> {
+    live: &'a Live,
+    id: Option<u64>,
+}
+
+impl Drop for Cancel<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            let params = raw(&CancelParams { id });
+            self.live.peer.notify("plugin/cancel", &params);
+        }
+    }
+}

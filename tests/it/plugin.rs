@@ -1,0 +1,470 @@
+//! Plugins as people write them: what they add, who may stop what, and what becomes of one that misbehaves.
+
+use harness::client::TestClient;
+use harness::daemon::TestDaemon;
+use harness::dwell::Dwell;
+use harness::procfs;
+use harness::sandbox::{Sandbox, set_mode};
+use harness::wait::{SOON, until_true};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+const WC_PYTHON: &str = include_str!("../fixtures/plugins/wc.py");
+const WC_JAVASCRIPT: &str = include_str!("../fixtures/plugins/wc.mjs");
+const ECHO_PYTHON: &str = include_str!("../fixtures/plugins/echo.py");
+const ECHO_JAVASCRIPT: &str = include_str!("../fixtures/plugins/echo.mjs");
+
+/// Puts a plugin of the user's there.
+fn put(sandbox: &Sandbox, name: &str, text: &str) -> PathBuf {
+    let folder = sandbox.path("home").join(".agents/plugins");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// A plugin that runs this for each request; `$id`, `$method` and `$line` are set.
+fn bash(setup: &str, answer: &str) -> String {
+    format!(
+        r#"while IFS= read -r line; do
+  id=$(jq -r '.id // empty' <<<"$line"); method=$(jq -r '.method // empty' <<<"$line")
+  reply() {{ printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$1"; }}
+  case $method in
+    plugin/setup) reply '{setup}' ;;
+    plugin/cancel) ;;
+    *) {answer} ;;
+  esac
+done
+"#
+    )
+}
+
+const GUARD: &str = r#"{"hooks": [{"id": "guard", "point": "before", "tool": "read"}]}"#;
+
+fn daemon_with(plugins: &[(&str, &str)], config: &str) -> TestDaemon {
+    let sandbox = Sandbox::new();
+    for (name, text) in plugins {
+        put(&sandbox, name, text);
+    }
+    fs::write(sandbox.path("config").join("config.toml"), config).unwrap();
+    sandbox.permissions(&json!({"wc": "allow", "execute": "allow", "who": "allow"}));
+    TestDaemon::start_in(sandbox)
+}
+
+fn session(daemon: &TestDaemon) -> (TestClient, String) {
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    (client, session)
+}
+
+fn run(client: &mut TestClient, session: &str, name: &str, arguments: &Value) -> Value {
+    let params = json!({"session": session, "name": name, "arguments": arguments});
+    client.call("tool/run", params)
+}
+
+fn read(client: &mut TestClient, session: &str) -> Value {
+    run(client, session, "read", &json!({"path": "a.txt"}))
+}
+
+fn command(client: &mut TestClient, session: &str, line: &str) -> Value {
+    client.call("command/run", json!({"session": session, "line": line}))
+}
+
+fn words(client: &mut TestClient, session: &str, line: &str) -> Vec<String> {
+    let params = json!({"session": session, "line": line});
+    let found = client.call("command/complete", params);
+    let candidates = found["candidates"].as_array().unwrap();
+    let texts = candidates.iter().map(|one| one["text"].as_str().unwrap());
+    texts.map(str::to_owned).collect()
+}
+
+/// Processes of the sandbox whose command line has this in it.
+fn processes(sandbox: &Sandbox, name: &str) -> Vec<u32> {
+    let mark = sandbox.path("home").to_str().unwrap().to_owned();
+    let named = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(name)
+    };
+    procfs::marked(&mark).into_iter().filter(named).collect()
+}
+
+#[test]
+fn example_is_short_and_does_all_that_it_should_in_each_language() {
+    for (name, text) in [("wc.py", WC_PYTHON), ("wc.mjs", WC_JAVASCRIPT)] {
+        assert!(text.lines().count() <= 25, "{name}");
+        let daemon = daemon_with(&[(name, text)], "");
+        daemon.write("a.txt", "one two\nthree\n");
+        let (mut client, session) = session(&daemon);
+        let expected = json!({"lines": 2, "words": 3, "bytes": 14, "ok": true});
+        let path = json!({"path": "a.txt"});
+        assert_eq!(run(&mut client, &session, "wc", &path), expected, "{name}");
+        assert_eq!(run(&mut client, &session, "count", &path), expected);
+        let missing = run(&mut client, &session, "wc", &json!({"path": "nope"}));
+        assert_eq!(missing, json!({"error": "not found: nope", "ok": false}));
+        let invalid = run(&mut client, &session, "wc", &json!({"path": 1}));
+        assert_eq!(
+            invalid,
+            json!({"error": "value at `/path` is not a string", "ok": false})
+        );
+
+        let rm = json!({"command": "rm a.txt"});
+        let refused = run(&mut client, &session, "execute", &rm);
+        let expected =
+            json!({"error": "refusing to run rm", "name": "execute", "args": rm, "ok": false});
+        assert_eq!(refused, expected);
+        assert_eq!(daemon.read("a.txt").len(), 14);
+        let fine = run(
+            &mut client,
+            &session,
+            "execute",
+            &json!({"command": "true"}),
+        );
+        assert_eq!(fine["ok"], true);
+
+        assert_eq!(words(&mut client, &session, "/w"), ["/wc"]);
+        assert_eq!(words(&mut client, &session, "/wc a"), ["a.txt"]);
+        assert_eq!(words(&mut client, &session, "/wc b"), Vec::<String>::new());
+        client.attach(&session, None);
+        let ran = command(&mut client, &session, "/wc a.txt");
+        assert_eq!(
+            (&ran["ran"], ran.get("error")),
+            (&json!(true), None),
+            "{ran}"
+        );
+        let events = client.until_type("command_output");
+        let said = events.last()["text"].as_str().unwrap();
+        assert!(said.contains("14"), "{said}");
+        let tools = client.call("tool/list", json!({"session": session}));
+        let wc = tools["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|tool| tool["function"]["name"] == "wc");
+        assert_eq!(wc.unwrap()["source"], "plugin wc");
+    }
+}
+
+#[test]
+fn provider_of_a_plugin_answers_by_name_and_replaces_a_built_in_one_in_its_directory() {
+    for (name, text) in [("echo.py", ECHO_PYTHON), ("echo.mjs", ECHO_JAVASCRIPT)] {
+        let daemon = daemon_with(&[(name, text)], "");
+        let ask = ["ask", "-p", "echo", "--model", "parrot", "hello there"];
+        assert_eq!(Dwell::new(&daemon).args(ask).ok(), "parrot: hello there\n");
+        let other = text.replace("\"echo\"", "\"stub\"");
+        assert_ne!(other, text);
+        put(&daemon, name, &other);
+        let ask = ["ask", "-p", "stub", "again"];
+        assert_eq!(Dwell::new(&daemon).args(ask).ok(), "again\n", "{name}");
+        let unknown = Dwell::new(&daemon).args(["ask", "-p", "nope", "x"]).run();
+        assert!(unknown.stderr.contains("unknown provider: \"nope\""));
+    }
+}
+
+#[test]
+fn hooks_run_global_first_then_the_tools_own_across_plugins_in_the_order_of_files() {
+    let plugin = |name: &str| {
+        format!(
+            "import dwell\n@dwell.setup\ndef all(session):\n  \
+             session.toolbox.before('read')(lambda args: note('before read'))\n  \
+             session.toolbox.before()(lambda args, tool_name: note('before ' + tool_name + '!'))\n  \
+             session.toolbox.after('read')(lambda args, result: note('after read ' + str('ok' in result)))\n  \
+             session.toolbox.after()(lambda args, result: note('after all'))\n\
+             def note(text): open('log', 'a').write('{name} ' + text + '\\n')\n"
+        )
+    };
+    let daemon = daemon_with(&[("b.py", &plugin("b")), ("a.py", &plugin("a"))], "");
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    assert_eq!(read(&mut client, &session)["ok"], true);
+    let expected = "a before read!\nb before read!\na before read\nb before read\n\
+                    a after all\nb after all\na after read False\nb after read False\n";
+    assert_eq!(daemon.read("log"), expected);
+}
+
+#[test]
+fn hook_that_is_killed_in_its_middle_refuses_by_name_and_the_next_call_has_a_new_process() {
+    let answer =
+        r#"echo $$ > pid; if [ -e once ]; then reply null; else touch once; sleep 60 & wait; fi"#;
+    let daemon = daemon_with(&[("guard.sh", &bash(GUARD, answer))], "");
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    let params = json!({"session": session, "name": "read", "arguments": {"path": "a.txt"}});
+    let call = client.send("tool/run", params);
+    until_true("the hook runs", SOON, || {
+        daemon.read("once").is_empty() && daemon.work().join("once").exists()
+    });
+    let pid = daemon.read("pid").trim().parse().unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let refused = client.response(call).unwrap();
+    assert_eq!(refused["error"], "the plugin guard was killed by signal 9");
+    assert_eq!(refused["ok"], false);
+    assert_eq!(read(&mut client, &session)["ok"], true);
+}
+
+#[test]
+fn hook_that_misses_its_deadline_refuses_and_its_late_answer_harms_nobody() {
+    let answer = r#"if [ -e once ]; then reply null; else touch once; while [ ! -e go ]; do sleep 0.02; done; reply null; fi"#;
+    let daemon = daemon_with(
+        &[("slow.sh", &bash(GUARD, answer))],
+        "[plugin]\nhook_ms = 300\n",
+    );
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    let refused = read(&mut client, &session);
+    let error = refused["error"].as_str().unwrap();
+    assert!(
+        error.starts_with("the plugin slow did not answer within 0.3 s"),
+        "{error}"
+    );
+    daemon.write("go", "");
+    until_true("the plugin answers again", SOON, || {
+        read(&mut client, &session)["ok"] == true
+    });
+    assert_eq!(client.turn(&session, "say on").said(), "on");
+}
+
+#[test]
+fn plugin_that_prints_garbage_is_told_and_leaves_the_others_and_the_session_alone() {
+    let tool = r#"{"tools": [{"name": "who", "description": "Who"}]}"#;
+    let daemon = daemon_with(
+        &[
+            ("bad.sh", "read -r _; echo this is no JSON; sleep 60\n"),
+            ("broken.py", "import nothing_of_that_name\n"),
+            ("flood.sh", "yes | tr -d '\\n'\n"),
+            ("talks.sh", &bash(tool, "echo oops")),
+            ("wc.py", WC_PYTHON),
+        ],
+        "",
+    );
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    assert_eq!(
+        run(&mut client, &session, "wc", &json!({"path": "a.txt"}))["ok"],
+        true
+    );
+    let talks = run(&mut client, &session, "who", &json!({}));
+    let why = "the plugin talks wrote to its stdout what is no JSON-RPC message";
+    assert_eq!(talks["error"], why);
+    let tools = client.call("tool/list", json!({"session": session}));
+    let problems = tools["problems"].to_string();
+    for part in [
+        "the plugin bad wrote to its stdout what is no JSON-RPC message",
+        "the plugin broken ended with exit status 1",
+        "nothing_of_that_name",
+        "the plugin flood wrote a line that is too long",
+        why,
+    ] {
+        assert!(problems.contains(part), "{part}: {problems}");
+    }
+    assert_eq!(client.turn(&session, "say on").said(), "on");
+}
+
+#[test]
+fn all_sessions_of_a_directory_share_one_process() {
+    let daemon = daemon_with(&[("wc.py", WC_PYTHON)], "");
+    let mut client = daemon.client();
+    let sessions: Vec<String> = (0..50).map(|_| client.session(&daemon.work())).collect();
+    daemon.write("a.txt", "x");
+    for session in &sessions {
+        assert_eq!(
+            run(&mut client, session, "wc", &json!({"path": "a.txt"}))["ok"],
+            true
+        );
+    }
+    assert_eq!(processes(&daemon, "wc.py").len(), 1);
+}
+
+#[test]
+fn plugins_of_a_directory_count_only_when_it_is_trusted_and_not_after_they_changed() {
+    let daemon = daemon_with(&[], "");
+    let path = daemon.write(".agents/plugins/wc.py", WC_PYTHON);
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    let ran = |client: &mut TestClient| {
+        run(client, &session, "wc", &json!({"path": "a.txt"}))["ok"] == true
+    };
+    assert!(!ran(&mut client));
+    assert!(processes(&daemon, "wc.py").is_empty());
+    let yes = json!({"cwd": daemon.work(), "allow": true});
+    client.call("trust/answer", yes.clone());
+    assert!(ran(&mut client));
+    fs::write(&path, format!("{WC_PYTHON}\n# changed\n")).unwrap();
+    assert!(!ran(&mut client));
+    until_true("the process is gone", SOON, || {
+        processes(&daemon, "wc.py").is_empty()
+    });
+    client.call("trust/answer", yes);
+    assert!(ran(&mut client));
+}
+
+#[test]
+fn reload_reads_the_files_anew_and_a_broken_one_keeps_the_rest() {
+    let tool = |name: &str| {
+        format!(r#"{{"tools": [{{"name": "{name}"}}], "providers": [{{"name": "own"}}]}}"#)
+    };
+    let helper = r#"reply "$(cat answer)""#;
+    let first = format!("here=1\n{}", bash(&tool("who"), helper));
+    let daemon = daemon_with(&[("wc.py", WC_PYTHON), ("who.sh", &first)], "");
+    daemon.write("answer", r#"{"text": "one"}"#);
+    let (mut client, session) = session(&daemon);
+    assert_eq!(run(&mut client, &session, "who", &json!({}))["text"], "one");
+    let before = processes(&daemon, "who.sh");
+    assert_eq!(
+        command(&mut client, &session, "/reload")["output"],
+        "reloaded"
+    );
+    assert_eq!(run(&mut client, &session, "who", &json!({}))["text"], "one");
+    let after = processes(&daemon, "who.sh");
+    assert!(
+        before.iter().all(|pid| !after.contains(pid)),
+        "{before:?} {after:?}"
+    );
+    client.call("daemon/reload", json!({}));
+    assert_eq!(run(&mut client, &session, "who", &json!({}))["ok"], true);
+
+    put(&daemon, "who.sh", "echo broken >&2; exit 3\n");
+    let reload = command(&mut client, &session, "/reload");
+    let output = reload["output"].as_str().unwrap();
+    assert_eq!(
+        output,
+        "reloaded, but for:\nthe plugin who ended with exit status 3: broken"
+    );
+    daemon.write("a.txt", "x");
+    assert_eq!(
+        run(&mut client, &session, "wc", &json!({"path": "a.txt"}))["ok"],
+        true
+    );
+    let gone = run(&mut client, &session, "who", &json!({}));
+    assert!(
+        gone["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("unknown tool: \"who\"")
+    );
+}
+
+#[test]
+fn command_can_print_change_the_conversation_switch_the_provider_and_run_a_turn() {
+    let plugin = r#"
+import dwell
+@dwell.setup
+def all(session):
+    @session.commands.register("all", completions=["one", "two"])
+    def all(rest):
+        print("printed", rest)
+        reply = session.turn("say from a command")
+        session.replace([{"role": "user", "content": "say kept"}])
+        session.provider = "stub"
+        return f"reply {reply}"
+"#;
+    let daemon = daemon_with(&[("all.py", plugin)], "");
+    let (mut client, session) = session(&daemon);
+    assert_eq!(words(&mut client, &session, "/all t"), ["two"]);
+    client.attach(&session, None);
+    let ran = command(&mut client, &session, "/all  two words ");
+    assert_eq!(ran["output"], "reply from a command", "{ran}");
+    let events = client.until_type("provider_switched");
+    let said: Vec<_> = events
+        .0
+        .iter()
+        .filter(|one| one["type"] == "command_output")
+        .collect();
+    assert_eq!(said[0]["text"], "printed  two words ");
+    let context = command(&mut client, &session, "/context json")["output"].to_string();
+    assert!(
+        context.contains("say kept") && !context.contains("from a command"),
+        "{context}"
+    );
+    let none = command(&mut client, &session, "/all");
+    assert!(
+        none["output"].as_str().unwrap().starts_with("reply "),
+        "{none}"
+    );
+    let list = client.call("command/list", json!({"session": session}));
+    assert!(list.to_string().contains("\"/all\""));
+}
+
+#[test]
+fn executable_in_any_language_is_a_plugin_and_may_follow_a_session() {
+    let plugin = r#"#!/usr/bin/env python3
+import json, sys
+def send(**message): print(json.dumps(dict(message, jsonrpc="2.0")), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "plugin/setup":
+        send(id=message["id"], result={"commands": [{"name": "follow"}]})
+    elif message.get("method") == "plugin/command":
+        asked = message["id"]
+        send(id="a", method="session/attach", params={"session": message["params"]["session"]})
+    elif message.get("id") == "a":
+        send(id=asked, result={"output": "following"})
+    elif message.get("method") == "session/event":
+        event = message["params"]["result"]
+        open("events", "a").write(event["type"] + "\n")
+"#;
+    let sandbox = Sandbox::new();
+    let path = put(&sandbox, "follow", plugin);
+    set_mode(&path, 0o755);
+    let daemon = TestDaemon::start_in(sandbox);
+    let (mut client, session) = session(&daemon);
+    assert_eq!(
+        command(&mut client, &session, "/follow")["output"],
+        "following"
+    );
+    client.turn(&session, "say hello");
+    until_true("the plugin saw the turn", SOON, || {
+        daemon.read("events").contains("turn_ended")
+    });
+}
+
+#[test]
+fn plugin_of_the_documentation_needs_no_sdk() {
+    let page = include_str!("../../daemon/docs/plugins.md");
+    let python = page
+        .split("```python\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    assert_eq!(python, WC_PYTHON);
+    let text = page
+        .split("```bash\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let daemon = daemon_with(&[("upper.sh", text)], "");
+    let (mut client, session) = session(&daemon);
+    let asked = json!({"session": session, "name": "upper", "arguments": {"text": "loud"}});
+    client.attach(&session, None);
+    let call = client.send("tool/run", asked);
+    let events = client.until_type("approval_asked");
+    client.answer(&events.last()["approval"], "allow").unwrap();
+    assert_eq!(
+        client.response(call).unwrap(),
+        json!({"text": "LOUD", "ok": true})
+    );
+    let refused = run(
+        &mut client,
+        &session,
+        "execute",
+        &json!({"command": "rm x"}),
+    );
+    assert_eq!(refused["error"], "refusing to run rm");
+    assert_eq!(
+        run(
+            &mut client,
+            &session,
+            "execute",
+            &json!({"command": "true"})
+        )["ok"],
+        true
+    );
+    command(&mut client, &session, "/upper say it");
+    assert_eq!(client.until_type("command_output").last()["text"], "SAY IT");
+    assert_eq!(words(&mut client, &session, "/upper hello"), ["hello"]);
+}

@@ -1,5 +1,6 @@
 //! Making a session for a directory. Must never send more of this process's environment than the allow-list.
 
+use crate::agent::Agent;
 use crate::environment;
 use crate::error::Failure;
 use crate::link::Link;
@@ -51,6 +52,17 @@ pub(crate) async fn create(
     model: &Model,
     title: Option<String>,
 ) -> Result<Session, Failure> {
+    create_as(link, cwd, model, title, None).await
+}
+
+/// Makes a session that is an agent's.
+pub(crate) async fn create_as(
+    link: &Link,
+    cwd: &str,
+    model: &Model,
+    title: Option<String>,
+    agent: Option<Agent>,
+) -> Result<Session, Failure> {
     let env = environment::for_session();
     link.call_once(async |client| {
         SessionRpcClient::create(
@@ -61,8 +73,8 @@ pub(crate) async fn create(
             model.provider(),
             model.model(),
             None,
-            None,
-            None,
+            agent.as_ref().map(|agent| agent.name.clone()),
+            agent.as_ref().map(|agent| agent.vars.clone()),
         )
         .await
     })

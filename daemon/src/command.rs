@@ -1,6 +1,7 @@
 //! Slash commands: the table of those built in, running a line and completing one.
 //! They work through the handles that every client's methods work through; must never touch a session's state.
 
+mod agent;
 mod clear;
 mod complete;
 mod context;
@@ -15,6 +16,7 @@ pub mod registry;
 mod reload;
 mod rename;
 mod sessions;
+mod starter;
 mod table;
 mod tools;
 mod usage;
@@ -40,6 +42,8 @@ const BUILTIN: &[fn() -> Command] = &[
     permissions::command,
     usage::command,
     export::command,
+    agent::command,
+    starter::command,
 ];
 
 /// All slash commands of this daemon; a cheap handle.

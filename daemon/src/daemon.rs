@@ -4,7 +4,7 @@ mod desk;
 
 use crate::command::Commands;
 use crate::config::{Config, Dirs};
-use crate::memory;
+use crate::memory::Activity;
 use crate::model::{self, Models};
 use crate::own_dir;
 use crate::provider::registry::{ProviderConfig, Providers};
@@ -138,7 +138,7 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     let models = models(&config, &dirs);
     let parts = (store.clone(), workspaces.clone(), models.clone());
     let services = services(&config, &dirs, parts);
-    let stirred = Arc::clone(&services.stirred);
+    let activity = services.activity.clone();
     let sessions = Sessions::new(services);
     let connections = Connections::default();
     let methods = rpc::methods(rpc::Parts {
@@ -159,12 +159,12 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         urgent: rpc::URGENT,
         limits: transport_limits(&config),
         connections,
-        stirred: Arc::clone(&stirred),
+        activity: activity.clone(),
     };
     plugins.connect(Arc::new(desk::Methods(service.clone())));
 
     tokio::spawn(signals.drive(shutdown.clone()));
-    tokio::spawn(memory::keep_small(stirred));
+    tokio::spawn(activity.keep_small());
     // Before anybody is answered: nobody is shown a turn as running that died with an earlier daemon.
     tokio::select! {
         () = sessions.recover() => {}
@@ -227,7 +227,7 @@ fn services(
         spill_dir: dirs.state.join("output"),
         changes: broadcast::Sender::new(CHANGES),
         left: Arc::new(Notify::new()),
-        stirred: Arc::new(Notify::new()),
+        activity: Activity::default(),
         stopping: AtomicBool::new(false),
     }
 }

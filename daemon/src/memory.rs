@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -10,29 +11,56 @@ use tokio::time::sleep;
 /// Nothing done for this long is rest. No timer runs after it.
 const REST: Duration = Duration::from_millis(200);
 
-/// Gives back after each burst of work; `stirred` tells that something was done.
-pub async fn keep_small(stirred: Arc<Notify>) {
-    loop {
-        sleep(REST).await;
-        if let Rest::Broken = look(&stirred) {
-            continue;
+/// Whether anything goes on; a cheap handle. Memory is kept while something does.
+#[derive(Clone, Default)]
+pub struct Activity(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    /// Something was done since the last look.
+    stirred: Notify,
+    working: AtomicU32,
+}
+
+/// Something that goes on until this is dropped.
+pub struct Work(Activity);
+
+impl Activity {
+    /// Something was done.
+    pub fn stir(&self) {
+        self.0.stirred.notify_one();
+    }
+
+    /// Something begins that may take long, and rests in between.
+    pub fn work(&self) -> Work {
+        self.0.working.fetch_add(1, Ordering::Relaxed);
+        Work(self.clone())
+    }
+
+    /// Gives memory back after each burst of work.
+    pub async fn keep_small(self) {
+        loop {
+            sleep(REST).await;
+            if self.was_stirred() {
+                continue;
+            }
+            if self.0.working.load(Ordering::Relaxed) == 0 {
+                give_back();
+            }
+            self.0.stirred.notified().await;
         }
-        give_back();
-        stirred.notified().await;
+    }
+
+    fn was_stirred(&self) -> bool {
+        use futures_util::FutureExt;
+        self.0.stirred.notified().now_or_never().is_some()
     }
 }
 
-enum Rest {
-    Kept,
-    Broken,
-}
-
-/// Whether something was done since the last look.
-fn look(stirred: &Notify) -> Rest {
-    use futures_util::FutureExt;
-    match stirred.notified().now_or_never() {
-        Some(()) => Rest::Broken,
-        None => Rest::Kept,
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.0.working.fetch_sub(1, Ordering::Relaxed);
+        self.0.stir();
     }
 }
 

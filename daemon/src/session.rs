@@ -2,6 +2,7 @@
 //! Must never know RPC, transport or a provider's vendor.
 
 mod actor;
+mod agent;
 pub mod conversation;
 mod export;
 mod fork;

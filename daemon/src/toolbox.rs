@@ -112,6 +112,14 @@ impl Toolbox {
         Ok(())
     }
 
+    /// Takes out those that do not fit, with their aliases.
+    pub fn retain(&mut self, fits: impl Fn(&Tool) -> bool) {
+        self.tools.retain(|tool| fits(tool));
+        let tools = &self.tools;
+        self.aliases
+            .retain(|_, real| tools.iter().any(|tool| tool.name() == real));
+    }
+
     /// A hook before the handler of `tool` (its real name), or of every tool. An error stops the call.
     pub fn before(&mut self, tool: Option<&str>, hook: impl Into<Hook>) {
         self.hooks.before.add(tool, hook.into());

@@ -12,6 +12,7 @@ pub mod request;
 pub use context::Context;
 pub use listener::{ListenError, Listener, Place};
 
+use crate::memory::Activity;
 use connection::Connection;
 use jsonrpsee::ConnectionId;
 use jsonrpsee::core::server::Methods;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::UnixStream;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -73,8 +74,8 @@ pub struct Service {
     pub limits: Limits,
     /// How many are connected.
     pub connections: Connections,
-    /// Told whenever a client said something.
-    pub stirred: Arc<Notify>,
+    /// Stirred whenever a client said something.
+    pub activity: Activity,
 }
 
 /// The number of open connections; a cheap handle.

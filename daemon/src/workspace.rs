@@ -1,6 +1,7 @@
 //! Workspaces: what the sessions of one directory share, for as long as one of them lives.
 //! Must never let a directory's own files count before the directory is trusted.
 
+mod agents;
 mod agents_md;
 mod decision;
 mod file;

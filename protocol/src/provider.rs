@@ -7,7 +7,6 @@ use jsonrpsee::proc_macros::rpc;
 #[cfg(feature = "server")]
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// A provider by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -170,6 +169,54 @@ pub trait ModelRpc {
     async fn model_remove(&self, name: String) -> Result<Empty, ErrorObjectOwned>;
 }
 
+/// `agent/list`'s result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentList {
+    /// By name.
+    pub agents: Vec<AgentInfo>,
+    /// Agents that cannot be read, with the reason.
+    #[serde(default)]
+    pub problems: Vec<String>,
+}
+
+/// An agent that a session can be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentInfo {
+    /// By which `session/create` knows it.
+    pub name: String,
+    /// What it is for.
+    #[serde(default)]
+    pub description: String,
+    /// Its release, as its author writes it.
+    #[serde(default)]
+    pub version: String,
+    /// What it needs to know.
+    #[serde(default)]
+    pub variables: Vec<AgentVariable>,
+    /// Prompts to begin with.
+    #[serde(default)]
+    pub conversation_starters: Vec<String>,
+    /// Files whose text the model is given.
+    #[serde(default)]
+    pub documents: Vec<String>,
+    /// Its folder.
+    #[serde(default)]
+    pub dir: String,
+}
+
+/// Something that an agent needs to know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentVariable {
+    /// Its name in `vars`.
+    pub name: String,
+    /// What it is.
+    #[serde(default)]
+    pub description: String,
+    /// What counts when nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+}
+
 /// Agents.
 #[cfg(any(feature = "server", feature = "client"))]
 #[cfg_attr(
@@ -185,7 +232,7 @@ pub trait ModelRpc {
     rpc(client, namespace = "agent", namespace_separator = "/")
 )]
 pub trait AgentRpc {
-    /// Agents of a directory.
+    /// Agents of a directory, those of the user alone if none is given.
     #[method(name = "list", param_kind = map)]
-    async fn agent_list(&self, cwd: Option<String>) -> Result<Vec<Value>, ErrorObjectOwned>;
+    async fn agent_list(&self, cwd: Option<String>) -> Result<AgentList, ErrorObjectOwned>;
 }

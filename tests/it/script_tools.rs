@@ -348,3 +348,110 @@ fn a_parameter_that_vendors_refuse_has_another_name_for_models() {
         assert_eq!(result["output"], "x", "{result}");
     }
 }
+
+const TODO: &str = "# @cmd Add an item\n# @option --text! The text\nadd() { echo \"$LLM_AGENT_NAME $LLM_AGENT_FUNC $LLM_AGENT_VAR_MOOD \
+                    $argc_text\"; }\n\n# @cmd Say who it is\n_instructions() { echo \"You are {{mood}} in {{__cwd__}}.\"; }\n\n\
+                    eval \"$(argc --argc-eval \"$0\" \"$@\")\"\n";
+const INDEX: &str = "name: Todo\ndescription: Keeps a list.\nversion: 0.1.0\ndynamic_instructions: true\nvariables:\n  - name: mood\n    \
+                     description: how it feels\n  - name: pace\n    default: slow\nconversation_starters:\n  - say from the starter\n\
+                     documents: [notes.md]\n";
+
+/// A daemon with an agent that has tools of its own and takes one shared tool of two.
+fn with_agent() -> TestDaemon {
+    let daemon = with_tools(&[("time.sh", TIME), ("other.sh", TIME)]);
+    let home = daemon.path("home");
+    put(&home, "agents/todo/index.yaml", INDEX);
+    put(&home, "agents/todo/tools.sh", TODO);
+    put(&home, "agents/todo/tools.txt", "time.sh\n");
+    put(&home, "agents/todo/notes.md", "The notes.\n");
+    daemon
+}
+
+#[test]
+fn an_agent_has_its_own_tools_its_words_and_its_beginnings() {
+    let daemon = with_agent();
+    let mut client = daemon.client();
+    let cwd = daemon.work();
+    let listed = client.call("agent/list", json!({"cwd": cwd}));
+    assert_eq!(listed["agents"][0]["name"], "todo");
+    assert_eq!(listed["agents"][0]["version"], "0.1.0");
+    let params =
+        json!({"cwd": cwd, "provider": "script", "agent": "todo", "vars": {"mood": "calm"}});
+    let session = client.session_with(params);
+    let listed = list(&mut client, &session);
+    let has = |name: &str| definition(&listed, name) != Value::Null;
+    assert!(
+        has("add") && has("time") && has("read") && !has("other"),
+        "{listed}"
+    );
+    let result = run(&mut client, &session, "add", &json!({"text": "milk"}));
+    assert_eq!(result["output"], "todo add calm milk");
+    let context = client
+        .call(
+            "command/run",
+            json!({"session": session, "line": "/context json"}),
+        )
+        .to_string();
+    let words = format!("You are calm in {}.", cwd.display());
+    assert!(
+        context.contains(&words) && context.contains("The notes."),
+        "{context}"
+    );
+    client.attach(&session, None);
+    client.call(
+        "command/run",
+        json!({"session": session, "line": "/starter 1"}),
+    );
+    assert_eq!(client.until_ended().said(), "from the starter");
+    let about = client
+        .call("command/run", json!({"session": session, "line": "/agent"}))
+        .to_string();
+    assert!(
+        about.contains("Keeps a list.")
+            && about.contains("mood = calm")
+            && about.contains("pace = slow"),
+        "{about}"
+    );
+}
+
+#[test]
+fn an_agent_that_lacks_something_is_refused_with_what_it_lacks() {
+    let daemon = with_agent();
+    let mut client = daemon.client();
+    let create = |client: &mut TestClient, agent: &str, vars: Value| {
+        client
+            .fault(
+                "session/create",
+                json!({"cwd": daemon.work(), "agent": agent, "vars": vars}),
+            )
+            .message
+    };
+    assert!(create(&mut client, "todo", json!({})).contains("needs values for: mood"));
+    assert!(
+        create(&mut client, "todo", json!({"mood": "x", "colour": "y"}))
+            .contains("no variable colour")
+    );
+    assert!(create(&mut client, "../todo", json!({})).contains("no agent is called"));
+    assert!(create(&mut client, "tod", json!({})).contains("there are: todo"));
+}
+
+#[test]
+fn a_person_begins_a_session_as_an_agent() {
+    let daemon = with_agent();
+    let made = Dwell::new(&daemon)
+        .args(["new", "--agent", "todo", "--var", "mood=calm"])
+        .ok();
+    let mut client = daemon.client();
+    let listed = list(&mut client, made.trim());
+    assert_eq!(definition(&listed, "add")["name"], "add");
+    let lacks = Dwell::new(&daemon).args(["new", "--agent", "todo"]).run();
+    assert_eq!(lacks.code, Some(1));
+    assert!(
+        lacks.stderr.contains("needs a value for mood")
+            && lacks.stderr.contains("--var mood=VALUE"),
+        "{}",
+        lacks.stderr
+    );
+    let unknown = Dwell::new(&daemon).args(["new", "--agent", "nobody"]).run();
+    assert_eq!(unknown.code, Some(4), "{}", unknown.stderr);
+}

@@ -31,7 +31,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("memory", &[]),
     ("own_dir", &[]),
     ("shutdown", &[]),
-    ("transport", &["shutdown", "config"]),
+    ("transport", &["shutdown", "config", "memory"]),
     (
         "rpc",
         &[
@@ -39,6 +39,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "workspace",
             "command",
             "model",
+            "toolbox::source::script::agent",
             "transport::Context",
             "shutdown",
             "store::ListQuery",
@@ -51,6 +52,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "session",
         &[
+            "memory",
             "turn",
             "store",
             "workspace",

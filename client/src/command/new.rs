@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::open::{self, Model};
 use crate::place::{self, Place};
-use crate::{local, out, repl};
+use crate::{agent, local, out, repl};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -11,6 +11,9 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     #[command(flatten)]
     model: Model,
+
+    #[command(flatten)]
+    agent: agent::Asked,
 
     /// Its title [default: the first line of the first turn]
     #[arg(short, long)]
@@ -30,7 +33,8 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         None => place::here()?,
     };
     let link = super::link(place).await?;
-    let session = open::create(&link, &cwd, &args.model, args.title).await?;
+    let agent = agent::settle(&link, &cwd, &args.agent, repl::tty()).await?;
+    let session = open::create_as(&link, &cwd, &args.model, args.title, agent).await?;
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if args.detached || !terminal {
         return out::line(session.id.as_str());

@@ -9,7 +9,7 @@ use protocol::version::RELEASE;
 use serde_json::Value;
 
 /// Methods that a client may call and this build answers with -32601, for `initialize`'s capabilities.
-pub(super) const ABSENT: &[&str] = &["agent/list", "rpc.discover", "tool/answer", "tool/provide"];
+pub(super) const ABSENT: &[&str] = &["rpc.discover", "tool/answer", "tool/provide"];
 
 /// The one method that belongs to no trait.
 pub(super) fn module() -> Result<RpcModule<()>, RegisterMethodError> {
@@ -33,13 +33,5 @@ pub(super) fn no_toolbox(method: &str, toolbox: Option<&Value>) -> Result<(), Er
     match toolbox {
         None | Some(Value::Null) => Ok(()),
         Some(_) => Err(absent(&format!("the parameter toolbox of {method}"))),
-    }
-}
-
-/// Refuses an agent's name.
-pub(super) fn no_agent(method: &str, agent: Option<&str>) -> Result<(), ErrorObjectOwned> {
-    match agent {
-        None => Ok(()),
-        Some(_) => Err(absent(&format!("the parameter agent of {method}"))),
     }
 }

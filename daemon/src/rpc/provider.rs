@@ -1,19 +1,19 @@
-//! `provider/*`, and `agent/*` of a later build. Must never talk to a provider.
+//! `provider/*` and `agent/*`. Must never talk to a provider.
 
 use super::Rpc;
 use super::attachments::Concerns;
 use super::error::fail;
-use super::later::absent;
 use super::session::recorded;
+use crate::toolbox::source::script::agent::{Definition, Variable};
 use jsonrpsee::Extensions;
 use jsonrpsee::core::async_trait;
 use jsonrpsee::types::ErrorObjectOwned;
 use protocol::id::SessionId;
 use protocol::provider::{
-    AgentRpcServer, ModelInfo, ProviderInfo, ProviderInstance, ProviderRpcServer,
+    AgentInfo, AgentList, AgentRpcServer, AgentVariable, ModelInfo, ProviderInfo, ProviderInstance,
+    ProviderRpcServer,
 };
 use protocol::session::Recorded;
-use serde_json::Value;
 
 #[async_trait]
 impl ProviderRpcServer for Rpc {
@@ -48,7 +48,30 @@ impl ProviderRpcServer for Rpc {
 
 #[async_trait]
 impl AgentRpcServer for Rpc {
-    async fn agent_list(&self, _cwd: Option<String>) -> Result<Vec<Value>, ErrorObjectOwned> {
-        Err(absent("agent/list"))
+    async fn agent_list(&self, cwd: Option<String>) -> Result<AgentList, ErrorObjectOwned> {
+        let cwd = cwd.unwrap_or_else(|| "/".to_owned());
+        let (agents, problems) = self.sessions().agents(&cwd).await.map_err(fail)?;
+        Ok(AgentList {
+            agents: agents.into_iter().map(shown).collect(),
+            problems,
+        })
+    }
+}
+
+fn shown(agent: Definition) -> AgentInfo {
+    let index = agent.index;
+    let variable = |variable: Variable| AgentVariable {
+        name: variable.name,
+        description: variable.description,
+        default: variable.default,
+    };
+    AgentInfo {
+        name: agent.name,
+        description: index.description,
+        version: index.version,
+        variables: index.variables.into_iter().map(variable).collect(),
+        conversation_starters: index.conversation_starters,
+        documents: index.documents,
+        dir: agent.dir.display().to_string(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::attachments::Concerns;
 use super::error::fail;
-use super::later::{no_agent, no_toolbox};
+use super::later::no_toolbox;
 use super::{Rpc, attach, detach};
 use crate::session::NewSession;
 use crate::store::ListQuery;
@@ -47,7 +47,6 @@ impl SessionRpcServer for Rpc {
         vars: Option<BTreeMap<String, String>>,
     ) -> Result<Session, ErrorObjectOwned> {
         no_toolbox("session/create", toolbox.as_ref())?;
-        no_agent("session/create", agent.as_deref())?;
         check_cwd(&cwd)?;
         let new = NewSession {
             cwd,

@@ -14,9 +14,11 @@ use super::services::Services;
 use super::state::{State, thought_of};
 use super::subscriber::Feed;
 use super::{SessionError, SessionResult};
+use crate::memory::Work;
 use crate::provider::Provider;
 use crate::store::{Durability, Entry, Pace, SessionRow, StoreError};
 use crate::toolbox::Verdict;
+use crate::toolbox::source::script::agent::Choice;
 use crate::workspace::Workspace;
 use protocol::event::{Event, EventKind};
 use protocol::id::{ApprovalId, CallId, SessionId, TurnId};
@@ -36,6 +38,9 @@ pub struct Shared {
     pub workspace: Arc<Workspace>,
     pub cwd: PathBuf,
     pub env: Arc<BTreeMap<String, String>>,
+    pub agent: Option<Choice>,
+    /// What the agent is told in a turn, so that a round trip does not ask for it again.
+    pub told: tokio::sync::Mutex<Option<(TurnId, String)>>,
     /// Whether a turn runs or waits.
     pub busy: AtomicBool,
     /// When the session was last asked for, in milliseconds since the Unix epoch.
@@ -78,6 +83,7 @@ struct Running {
     turn: TurnId,
     cancel: CancellationToken,
     task: JoinHandle<()>,
+    _work: Work,
 }
 
 /// Whether the loop goes on.

@@ -172,6 +172,8 @@ impl Sessions {
             services: Arc::clone(&self.inner.services),
             workspace,
             env: Arc::new(create::env_of(&row.settings)),
+            agent: create::agent_of(&row.settings),
+            told: tokio::sync::Mutex::default(),
             cwd,
             busy: AtomicBool::new(false),
             used_at: AtomicU64::new(now_ms()),

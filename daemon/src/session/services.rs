@@ -1,6 +1,7 @@
 //! What every session of the daemon uses, handed in once by `daemon.rs`.
 
 use super::conversation::History;
+use crate::memory::Activity;
 use crate::provider::Provider;
 use crate::provider::registry::{BuildError, BuildOptions, Providers};
 use crate::store::Store;
@@ -23,8 +24,8 @@ pub struct Services {
     pub changes: broadcast::Sender<Change>,
     /// A client left a session: it may be unloaded after a while.
     pub left: Arc<Notify>,
-    /// Told whenever a turn is over.
-    pub stirred: Arc<Notify>,
+    /// Running turns are work.
+    pub activity: Activity,
     /// No turn begins any more.
     pub stopping: AtomicBool,
 }

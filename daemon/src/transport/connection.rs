@@ -5,6 +5,7 @@ use super::Service;
 use super::context::Context;
 use super::dispatch::Dispatcher;
 use super::request::{WireId, error_response, id_in_head};
+use crate::memory::Activity;
 use protocol::error::{ErrorKind, RpcError};
 use protocol::framing::{Decoder, FrameError, Style, encode};
 use serde_json::value::RawValue;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -68,7 +69,7 @@ impl Connection {
             stop,
         } = self;
         let limits = service.limits;
-        let stirred = Arc::clone(&service.stirred);
+        let activity = service.activity.clone();
         let chosen = Chosen::default();
         let finish = CancellationToken::new();
         let dispatcher = Dispatcher::new(service, Arc::clone(&context), tasks);
@@ -76,7 +77,7 @@ impl Connection {
         let reading = async {
             let mut decoder = Decoder::new(limits.frame);
             let end = tokio::select! {
-                end = read(&stream, &mut decoder, &dispatcher, &context, &chosen, &stirred) => end,
+                end = read(&stream, &mut decoder, &dispatcher, &context, &chosen, &activity) => end,
                 () = stop.cancelled() => End::Stopped,
             };
             drop(decoder);
@@ -132,7 +133,7 @@ async fn read(
     dispatcher: &Dispatcher,
     context: &Context,
     chosen: &Chosen,
-    stirred: &Notify,
+    activity: &Activity,
 ) -> End {
     let mut announced = None;
     loop {
@@ -152,7 +153,7 @@ async fn read(
         let open = match fill(stream, decoder) {
             Ok(0) => false,
             Ok(_) => {
-                stirred.notify_one();
+                activity.stir();
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,

@@ -35,7 +35,7 @@ impl Running {
         let listener = listen(Place::named(socket.clone())).unwrap();
         let connections = Connections::default();
         let service = Service {
-            stirred: Arc::default(),
+            activity: Default::default(),
             methods: methods().unwrap().into(),
             urgent: &["release"],
             limits,

@@ -4,11 +4,13 @@ use crate::provider::Message;
 
 const IDENTITY: &str = "You are a terminal coding agent.";
 
-/// The system prompt with the text of `AGENTS.md`, where there is one.
-pub fn system(agents_md: Option<&str>) -> String {
+/// The system prompt: who the agent is, by its own words where it has some, and the text of `AGENTS.md`, where there is one.
+pub fn system(agent: Option<&str>, agents_md: Option<&str>) -> String {
+    let agent = agent.map(str::trim_end).filter(|text| !text.is_empty());
+    let identity = agent.unwrap_or(IDENTITY);
     match agents_md.map(str::trim_end).filter(|text| !text.is_empty()) {
-        Some(text) => format!("{IDENTITY}\n\n{text}"),
-        None => IDENTITY.to_owned(),
+        Some(text) => format!("{identity}\n\n{text}"),
+        None => identity.to_owned(),
     }
 }
 

@@ -1,17 +1,32 @@
 //! A workspace's toolbox: what is built in, and what is found beside. Made anew when the files are others than before.
 //! Must never offer what lies in a directory that is not trusted.
 
-use super::{Workspace, plugins};
+use super::{Shared, Workspace, plugins};
 use crate::toolbox::Toolbox;
 use crate::toolbox::source::script::load::{Checked, Listing, Own};
 use protocol::approval::TrustState;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The toolbox, and the files that it was made of.
 pub(super) struct Known {
     listing: Listing,
     toolbox: Arc<Toolbox>,
+}
+
+/// Whether a directory's own files count now; blocks on the disk.
+pub(super) fn own(shared: &Shared, cwd: &Path) -> Own {
+    own_in(shared.trusts.standing(cwd).trust.state)
+}
+
+fn own_in(state: TrustState) -> Own {
+    match state {
+        TrustState::Trusted => Own::Trusted,
+        TrustState::Nothing | TrustState::Undecided | TrustState::Changed | TrustState::Refused => {
+            Own::Ignored
+        }
+    }
 }
 
 impl Known {
@@ -40,15 +55,9 @@ impl Workspace {
     }
 
     fn read(&self) -> (Arc<Toolbox>, Vec<plugins::Found>) {
-        let standing = self.shared.trusts.standing(&self.cwd);
-        let own = match standing.trust.state {
-            TrustState::Trusted => Own::Trusted,
-            TrustState::Nothing
-            | TrustState::Undecided
-            | TrustState::Changed
-            | TrustState::Refused => Own::Ignored,
-        };
-        let found = plugins::found(&self.shared, &self.cwd, standing.trust.state);
+        let state = self.shared.trusts.standing(&self.cwd).trust.state;
+        let own = own_in(state);
+        let found = plugins::found(&self.shared, &self.cwd, state);
         let listing = self.shared.scripts.list(&self.cwd, own);
         {
             let known = self.known();
@@ -65,7 +74,7 @@ impl Workspace {
     }
 
     fn make(&self, listing: &Listing) -> Arc<Toolbox> {
-        let loaded = self.shared.scripts.load(listing);
+        let loaded = self.shared.scripts.load(listing, None);
         let mut toolbox = Toolbox::clone(&self.shared.builtins());
         for tool in loaded.tools {
             toolbox.add(tool);

@@ -168,7 +168,6 @@ impl Actor {
 
     pub(super) fn set_running(&mut self, running: Option<Running>) {
         self.shared.busy.store(running.is_some(), Ordering::Relaxed);
-        self.shared.services.stirred.notify_one();
         self.running = running;
     }
 

@@ -6,7 +6,7 @@ use crate::session::port::Port;
 use crate::session::state::{Token, thought_of};
 use crate::session::{Prompt, SessionError, SessionResult, WhenBusy, restart};
 use crate::store::{Durability, Pace};
-use crate::toolbox::BoxFuture;
+use crate::toolbox::{BoxFuture, Toolbox};
 use crate::turn::round::RoundEnd;
 use crate::turn::step::{self, Step};
 use crate::turn::{Context, Round, Work, prompt};
@@ -16,6 +16,7 @@ use protocol::turn::Started;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 impl Actor {
@@ -32,7 +33,8 @@ impl Actor {
         }
         if let (restart::Turn::GoesOn, Some(turn)) = (plan.turn, &self.state.turn) {
             let turn = turn.id.clone();
-            self.spawn_turn(turn, None);
+            let tools = self.read_tools();
+            self.spawn_turn(turn, None, tools);
         }
     }
 
@@ -116,7 +118,9 @@ impl Actor {
                 message: message.clone(),
             },
         ));
-        let system = self.read_prompt();
+        // Files are read while the turn's beginning is committed.
+        let system = self.read_prompt(Some(turn.clone()));
+        let tools = self.read_tools();
         let committed = self.commit(drafts, Pace::Now, Durability::SyncSoon).await;
         let entries = match committed {
             Ok(entries) => entries,
@@ -139,41 +143,59 @@ impl Actor {
         }
         self.publish(entries);
         let work = Work::Model(Box::new(self.round(message, system)));
-        self.spawn_turn(turn, Some(work));
+        self.spawn_turn(turn, Some(work), tools);
     }
 
-    pub(super) fn spawn_turn(&mut self, turn: TurnId, work: Option<Work>) {
+    /// The turn keeps the tools that it begins with to its end.
+    fn spawn_turn(&mut self, turn: TurnId, work: Option<Work>, tools: JoinHandle<Arc<Toolbox>>) {
         let Some(mailbox) = self.own.upgrade() else {
             return;
         };
         let cancel = CancellationToken::new();
         let port = Arc::new(Port::new(self.handle_with(mailbox)));
-        let workspace = Arc::clone(&self.shared.workspace);
         let mut context = Context {
             session: self.id.clone(),
             turn: turn.clone(),
             cwd: self.shared.cwd.clone(),
             env: Arc::clone(&self.shared.env),
             spill_dir: self.spill_dir(),
-            toolbox: workspace.toolbox(),
+            toolbox: self.shared.workspace.toolbox(),
             cancel: cancel.clone(),
             port,
         };
         let task = tokio::spawn(async move {
-            // The tools as the files are now; the turn keeps them to its end. Who cancels does not wait for them.
+            // Who cancels does not wait for the tools.
             tokio::select! {
-                toolbox = workspace.current() => context.toolbox = toolbox,
+                Ok(toolbox) = tools => context.toolbox = toolbox,
                 () = context.cancel.cancelled() => {}
+                else => {}
             }
             crate::turn::run(context, work).await;
         });
-        self.set_running(Some(Running { turn, cancel, task }));
+        self.set_running(Some(Running {
+            turn,
+            cancel,
+            task,
+            _work: self.shared.services.activity.work(),
+        }));
+    }
+
+    /// Begins to read the session's tools, as their files are now.
+    fn read_tools(&self) -> JoinHandle<Arc<Toolbox>> {
+        let workspace = Arc::clone(&self.shared.workspace);
+        let agent = self.shared.agent.clone();
+        tokio::spawn(async move { workspace.tools_for(agent.as_ref()).await })
     }
 
     /// Begins to read the system prompt: files are read while the round trip's beginning is committed.
-    fn read_prompt(&self) -> BoxFuture<'static, String> {
-        let reading = self.shared.workspace.agents_md();
-        Box::pin(async { prompt::system(reading.await.as_deref()) })
+    fn read_prompt(&self, turn: Option<TurnId>) -> BoxFuture<'static, String> {
+        if self.shared.agent.is_none() {
+            let reading = self.shared.workspace.agents_md();
+            return Box::pin(async { prompt::system(None, reading.await.as_deref()) });
+        }
+        let shared = Arc::clone(&self.shared);
+        let spill_dir = self.spill_dir();
+        Box::pin(async move { shared.system(turn.as_ref(), spill_dir).await })
     }
 
     fn round(&self, message: MessageId, prompt: BoxFuture<'static, String>) -> Round {
@@ -194,7 +216,7 @@ impl Actor {
                     round,
                     message: message.clone(),
                 };
-                let system = self.read_prompt();
+                let system = self.read_prompt(self.turn_id());
                 self.record(vec![(self.turn_id(), event)], Durability::Committed)
                     .await?;
                 Ok(Work::Model(Box::new(self.round(message, system))))
@@ -346,7 +368,7 @@ impl Actor {
                         message: message.clone(),
                     },
                 ));
-                Some((message, self.read_prompt()))
+                Some((message, self.read_prompt(self.turn_id())))
             }
             _ => None,
         };

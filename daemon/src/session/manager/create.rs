@@ -9,6 +9,7 @@ use crate::session::message::Msg;
 use crate::session::state::State;
 use crate::session::{NewSession, SessionError, SessionResult, name};
 use crate::store::{Durability, Entry, Pace, SessionRow, StoreError};
+use crate::toolbox::source::script::agent::Choice;
 use crate::workspace::Workspace;
 use protocol::daemon::Change;
 use protocol::id::SessionId;
@@ -32,6 +33,8 @@ impl Sessions {
             Some(name) => name,
             None => providers.default_name(Some(&env)).await,
         };
+        let mut new = new;
+        self.choose_agent(&cwd, &mut new).await?;
         let id = name::fresh();
         // Held until the session itself holds it, so that what a plugin was started for does not end in between.
         let workspace = self.services().workspaces.get(&cwd);
@@ -45,6 +48,23 @@ impl Sessions {
         let session = handle.ask(Msg::View).await?;
         self.tell(&session);
         Ok(session)
+    }
+
+    /// The agent has to be there, and to have what it needs.
+    async fn choose_agent(&self, cwd: &Path, new: &mut NewSession) -> SessionResult<()> {
+        let vars = new.vars.take().unwrap_or_default();
+        let Some(name) = &new.agent else {
+            return match vars.is_empty() {
+                true => Ok(()),
+                false => Err(SessionError::Invalid(
+                    "vars are an agent's: name the agent too".to_owned(),
+                )),
+            };
+        };
+        let workspace = self.services().workspaces.get(cwd);
+        let choice = workspace.choose(name, &vars).await;
+        new.vars = Some(choice.map_err(SessionError::Invalid)?.variables);
+        Ok(())
     }
 
     pub(super) async fn build(
@@ -194,6 +214,14 @@ pub(super) fn env_of(settings: &str) -> BTreeMap<String, String> {
     parsed
         .and_then(|v| serde_json::from_value(v.get("env")?.clone()).ok())
         .unwrap_or_default()
+}
+
+pub(super) fn agent_of(settings: &str) -> Option<Choice> {
+    let settings: Value = serde_json::from_str(settings).ok()?;
+    Some(Choice {
+        name: settings["agent"].as_str()?.to_owned(),
+        variables: serde_json::from_value(settings["vars"].clone()).unwrap_or_default(),
+    })
 }
 
 /// Names and values that no process can be given are refused here, where it can still be said whose they are.

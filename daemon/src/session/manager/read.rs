@@ -88,7 +88,8 @@ impl Sessions {
     pub async fn conversation(&self, session: &SessionId) -> SessionResult<Vec<Message>> {
         let handle = self.open(session).await?;
         let messages = handle.ask(Msg::Conversation).await?;
-        let system = prompt::system(handle.shared.workspace.agents_md().await.as_deref());
+        let spill_dir = self.services().spill_dir.join(session.as_str());
+        let system = handle.shared.system(None, spill_dir).await;
         Ok(prompt::with_system(system, messages))
     }
 

@@ -8,6 +8,7 @@ use crate::session::message::{ByHand, Handle, Msg};
 use crate::session::port::Port;
 use crate::session::{SessionError, SessionResult};
 use crate::toolbox::gate::Run;
+use crate::toolbox::source::script::agent::{Choice, Definition};
 use crate::workspace::Workspace;
 use crate::workspace::plugins::Slash;
 use protocol::id::SessionId;
@@ -24,7 +25,7 @@ impl Sessions {
     pub async fn tools(&self, session: &SessionId) -> SessionResult<ToolList> {
         let handle = self.open(session).await?;
         let rules = Port::new(handle.clone()).rules().await;
-        let mut list = handle.shared.workspace.current().await.list(&rules);
+        let mut list = handle.shared.tools().await.list(&rules);
         for problem in handle.shared.workspace.problems().await {
             if !list.problems.contains(&problem) {
                 list.problems.push(problem);
@@ -68,6 +69,26 @@ impl Sessions {
             all.push(toolbox_info(&self.services().workspaces.get(&dir)).await);
         }
         Ok(all)
+    }
+
+    /// The agents of a directory, and what is wrong with others.
+    pub async fn agents(&self, cwd: &str) -> SessionResult<(Vec<Definition>, Vec<String>)> {
+        let cwd = directory(cwd).await?;
+        Ok(self.services().workspaces.get(&cwd).agents().await)
+    }
+
+    /// Who a session is, with the agent as it is now.
+    pub async fn agent_of(
+        &self,
+        session: &SessionId,
+    ) -> SessionResult<Option<(Choice, Definition)>> {
+        let handle = self.open(session).await?;
+        let Some(choice) = handle.shared.agent.clone() else {
+            return Ok(None);
+        };
+        let found = handle.shared.workspace.agent(&choice.name).await;
+        let (definition, _) = found.map_err(SessionError::Invalid)?;
+        Ok(Some((choice, definition)))
     }
 
     /// What is wrong with the scripts of a directory, where they would see `env`.
@@ -216,7 +237,7 @@ async fn run_by_hand(
         permissions: port.rules().await,
         port,
     };
-    let ran = handle.shared.workspace.current().await.run(run).await;
+    let ran = handle.shared.tools().await.run(run).await;
     let (result, ms) = (ran.result.clone(), ran.ms);
     handle
         .ask(move |reply| Msg::ByHandDone {

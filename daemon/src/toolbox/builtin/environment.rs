@@ -29,8 +29,12 @@ const VENDORS: &[&str] = &[
 
 /// What a child of this call sees.
 pub(in crate::toolbox) fn of(call: &Call) -> BTreeMap<String, String> {
-    let mut env: BTreeMap<_, _> = call
-        .env
+    from(&call.env)
+}
+
+/// What a child of a session with this environment sees.
+pub(in crate::toolbox) fn from(session: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut env: BTreeMap<_, _> = session
         .iter()
         .filter(|(name, _)| !is_secret(name))
         .map(|(name, value)| (name.clone(), value.clone()))

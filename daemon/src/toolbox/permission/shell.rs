@@ -13,6 +13,7 @@
 //! they are given by their nature: who allows them allows that.
 
 mod awk;
+mod compiler;
 mod git;
 mod lex;
 mod options;
@@ -170,6 +171,8 @@ enum Kind {
     Wrapper,
     /// Runs text as commands.
     Shell,
+    /// Runs what is typed into it, or stands in an option or a file's last line.
+    Editor,
     /// Runs the words after it (and after one number for `timeout`), and nothing else.
     Plain,
     /// A word of the shell's grammar.
@@ -179,19 +182,92 @@ enum Kind {
 
 fn kind(name: &str) -> Kind {
     match name {
-        "sudo" | "doas" | "su" | "runuser" | "pkexec" | "env" | "xargs" | "parallel"
-        | "command" | "builtin" | "exec" | "setsid" | "stdbuf" | "ionice" | "chrt" | "taskset"
-        | "chroot" | "flock" | "watch" | "entr" | "strace" | "ltrace" | "script" | "unshare"
-        | "nsenter" | "systemd-run" | "busybox" | "toybox" | "ssh" | "unbuffer" | "prlimit"
-        | "setpriv" | "daemonize" | "start-stop-daemon" | "rlwrap" | "faketime" | "coproc"
-        | "fakeroot" | "proxychains" | "torsocks" | "dbus-run-session" | "xvfb-run" | "sg"
-        | "newgrp" | "runcon" | "firejail" | "bwrap" | "perf" | "valgrind" | "gdb"
-        | "hyperfine" | "screen" | "tmux" | "chpst" | "cgexec" | "numactl" | "dtach"
-        | "ssh-agent" | "dbus-launch" => Kind::Wrapper,
+        "sudo"
+        | "doas"
+        | "su"
+        | "runuser"
+        | "pkexec"
+        | "env"
+        | "xargs"
+        | "parallel"
+        | "command"
+        | "builtin"
+        | "exec"
+        | "setsid"
+        | "stdbuf"
+        | "ionice"
+        | "chrt"
+        | "taskset"
+        | "chroot"
+        | "flock"
+        | "watch"
+        | "entr"
+        | "strace"
+        | "ltrace"
+        | "script"
+        | "unshare"
+        | "nsenter"
+        | "systemd-run"
+        | "busybox"
+        | "toybox"
+        | "ssh"
+        | "unbuffer"
+        | "prlimit"
+        | "setpriv"
+        | "daemonize"
+        | "start-stop-daemon"
+        | "rlwrap"
+        | "faketime"
+        | "coproc"
+        | "fakeroot"
+        | "proxychains"
+        | "torsocks"
+        | "dbus-run-session"
+        | "xvfb-run"
+        | "sg"
+        | "newgrp"
+        | "runcon"
+        | "firejail"
+        | "bwrap"
+        | "perf"
+        | "valgrind"
+        | "gdb"
+        | "hyperfine"
+        | "screen"
+        | "tmux"
+        | "chpst"
+        | "cgexec"
+        | "numactl"
+        | "dtach"
+        | "ssh-agent"
+        | "dbus-launch"
+        | "ccache"
+        | "sccache"
+        | "distcc"
+        | "icecc"
+        | "setarch"
+        | "linux32"
+        | "linux64"
+        | "i386"
+        | "choom"
+        | "eatmydata"
+        | "chronic"
+        | "sshpass"
+        | "ld.so"
+        | "ld-linux-x86-64.so.2"
+        | "ld-linux-aarch64.so.1"
+        | "pseudo"
+        | "nsjail"
+        | "caffeinate"
+        | "direnv"
+        | "dotenv" => Kind::Wrapper,
         "sh" | "bash" | "dash" | "zsh" | "ksh" | "mksh" | "ash" | "fish" | "csh" | "tcsh"
         | "rbash" | "pwsh" | "eval" | "source" | "." | "trap" | "alias" | "unalias" | "enable"
         | "bind" | "complete" | "mapfile" | "readarray" | "hash" | "at" | "batch" | "crontab"
         | "expect" => Kind::Shell,
+        "vi" | "vim" | "nvim" | "gvim" | "view" | "rvim" | "rview" | "vimdiff" | "nvi" | "ex"
+        | "ed" | "red" | "emacs" | "emacsclient" | "nano" | "pico" | "kak" | "hx" | "helix"
+        | "micro" | "joe" | "jed" | "mcedit" | "mc" | "ranger" | "nnn" | "vifm" => Kind::Editor,
         "timeout" | "time" | "nice" | "nohup" => Kind::Plain,
         "if" | "then" | "else" | "elif" | "fi" | "for" | "while" | "until" | "do" | "done"
         | "case" | "esac" | "select" | "function" | "in" | "!" | "{" | "}" | "[[" => Kind::Reserved,
@@ -203,6 +279,7 @@ fn doubtful(name: &str, run: &[Word]) -> Option<&'static str> {
     match kind(name) {
         Kind::Wrapper => Some("it runs another command"),
         Kind::Shell => Some("it runs text as commands"),
+        Kind::Editor => Some("an editor runs what its options or input say"),
         Kind::Reserved => Some("it is more than a list of commands"),
         Kind::Plain if inner(run).is_none() => Some("it runs another command"),
         Kind::Plain => None,

@@ -1,6 +1,7 @@
 //! Scripts as tools: what a bash, JavaScript or Python file declares, found without running it.
 //! Must never execute anything to learn what a file offers, and never take one file's fault for another's.
 
+pub mod agent;
 mod bash;
 mod javascript;
 pub mod load;

@@ -2,7 +2,7 @@
 //! Must never be taken for complete: it knows the common ones; what a command does by its nature is the rule's to say.
 
 use super::lex::Word;
-use super::{awk, git, sed};
+use super::{awk, compiler, git, sed};
 
 /// What a command's words ask of it, beyond what its name says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +46,20 @@ const TABLE: &[Row] = &[
             "--rmt-command",
         ],
         changes: &[
+            "-c",
+            "-r",
+            "-u",
+            "-x",
+            "-A",
+            "-P",
+            "--create",
+            "--append",
+            "--update",
+            "--extract",
+            "--get",
+            "--catenate",
+            "--concatenate",
+            "--absolute-names",
             "--remove-files",
             "--delete",
             "--unlink-first",
@@ -152,6 +166,50 @@ const TABLE: &[Row] = &[
         changes: &[],
     },
     Row {
+        names: &["make", "gmake", "bmake"],
+        runs: &[
+            "-E",
+            "--eval",
+            "-f",
+            "-I",
+            "--file",
+            "--makefile",
+            "--include-dir",
+        ],
+        changes: &["-C", "--directory"],
+    },
+    Row {
+        names: &["ninja", "just"],
+        runs: &["-f", "--justfile", "--shell", "--shell-arg", "--set"],
+        changes: &["-C", "-d", "--working-directory"],
+    },
+    Row {
+        names: &["npm", "pnpm", "yarn"],
+        runs: &[
+            "--script-shell",
+            "--node-options",
+            "--git",
+            "--editor",
+            "--viewer",
+        ],
+        changes: &["-C", "--prefix", "--dir", "--cwd"],
+    },
+    Row {
+        names: &["less", "more", "most", "pg"],
+        runs: &["-k", "--lesskey-file", "--lesskey-src", "--lesskey-content"],
+        changes: &["-o", "-O", "--log-file", "--LOG-FILE"],
+    },
+    Row {
+        names: &["unzip"],
+        runs: &[],
+        changes: &["-o", "-d"],
+    },
+    Row {
+        names: &["7z", "7za", "bsdcpio", "cpio"],
+        runs: &["--rsh-command"],
+        changes: &["-i", "-p", "--extract", "--pass-through"],
+    },
+    Row {
         names: &["yq"],
         runs: &[],
         changes: &["-i", "--inplace"],
@@ -182,15 +240,24 @@ pub(super) fn look(run: &[Word]) -> Found {
         "sed" | "gsed" => return sed::look(words),
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => return awk::look(words),
         _ if EVALUATE.contains(&name) => return evaluates(words),
+        _ if compiler::is_one(name) => return compiler::look(words),
         _ => {}
     }
     let Some(row) = TABLE.iter().find(|row| row.names.contains(&name)) else {
         return Found::default();
     };
     let mut found = row.look(words);
-    // The first word of `tar` is letters with or without a dash.
-    if let (true, Some(first)) = (name.ends_with("tar"), words.first()) {
-        found.runs |= !first.plain.starts_with('-') && first.plain.contains(['I', 'F']);
+    match name {
+        "tar" | "gtar" | "bsdtar" => tar(words, &mut found),
+        "less" | "more" | "most" | "pg" => {
+            found.runs |= words.iter().any(|word| word.plain.starts_with('+'));
+        }
+        // A variable may be what a recipe runs: `make CC=x`.
+        "make" | "gmake" | "bmake" => {
+            let set = words.iter().filter(|word| word.plain.contains('='));
+            found.changes.extend(set.map(|word| word.plain.clone()));
+        }
+        _ => {}
     }
     // Its own commands stand among the words, and some of them run others.
     found.runs |= name == "sqlite3"
@@ -200,14 +267,23 @@ pub(super) fn look(run: &[Word]) -> Found {
     found
 }
 
+/// The first word of `tar` is letters with or without a dash.
+fn tar(words: &[Word], found: &mut Found) {
+    let Some(first) = words.first().filter(|word| !word.plain.starts_with('-')) else {
+        return;
+    };
+    found.runs |= first.plain.contains(['I', 'F']);
+    if first.plain.contains(['c', 'r', 'u', 'x', 'A', 'P']) {
+        found.changes.push(first.plain.clone());
+    }
+}
+
 impl Row {
     /// What the words ask, by this row; a word that may turn into an option is one that runs something.
     pub(super) fn look(&self, words: &[Word]) -> Found {
         let mut found = Found::default();
+        // Not even `--` ends it: `find -- x -delete` deletes, and what stands behind it elsewhere costs a question only.
         for word in words {
-            if word.plain == "--" {
-                break;
-            }
             found.runs |= may_be_option(word) || self.runs.iter().any(|option| is(word, option));
             if self.changes.iter().any(|option| is(word, option)) {
                 found.changes.push(word.plain.clone());

@@ -7,7 +7,8 @@ mod known;
 
 pub use check::Checked;
 
-use super::run::{Root, Script, TIMEOUT, tool};
+use super::agent::{Definition, is_name};
+use super::run::{Agent, Root, Script, TIMEOUT, tool};
 use super::{Kind, Language};
 use crate::toolbox::tool::Tool;
 use folder::{File, Folder};
@@ -59,6 +60,20 @@ pub struct Listing {
     problems: Vec<String>,
 }
 
+/// The files of an agent's own tools, and which shared ones it chooses.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgentFiles {
+    listing: Listing,
+    /// Names of files in `tools/`; none chooses all.
+    pub chosen: Option<Vec<String>>,
+}
+
+impl AgentFiles {
+    pub fn listing(&self) -> &Listing {
+        &self.listing
+    }
+}
+
 /// Tools, and what is wrong with files that gave none.
 #[derive(Default)]
 pub struct Loaded {
@@ -86,6 +101,64 @@ impl Scripts {
             folder.list(&mut listing);
         }
         listing
+    }
+
+    /// The agents there are, by name, and what is wrong with others; blocks on the disk.
+    pub fn agents(&self, cwd: &Path, own: Own) -> (Vec<Definition>, Vec<String>) {
+        let (mut found, mut problems) = (BTreeMap::new(), Vec::new());
+        for folder in self.folders(cwd, own) {
+            for dir in folder.agents() {
+                match Definition::read(&dir) {
+                    Ok(agent) => drop(found.insert(agent.name.clone(), agent)),
+                    Err(why) => problems.push(why),
+                }
+            }
+        }
+        (found.into_values().collect(), problems)
+    }
+
+    /// An agent, and the files of its own tools; blocks on the disk.
+    pub fn agent(
+        &self,
+        cwd: &Path,
+        own: Own,
+        name: &str,
+    ) -> Result<(Definition, AgentFiles), String> {
+        let folders = self.folders(cwd, own);
+        let is_there = |folder: &&Folder| folder.agent(name).join("index.yaml").is_file();
+        let Some(folder) = folders
+            .iter()
+            .rev()
+            .find(is_there)
+            .filter(|_| is_name(name))
+        else {
+            let names: Vec<_> = self
+                .agents(cwd, own)
+                .0
+                .into_iter()
+                .map(|agent| agent.name)
+                .collect();
+            let names = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            };
+            return Err(format!("no agent is called {name:?}; there are: {names}"));
+        };
+        let agent = Definition::read(&folder.agent(name))?;
+        Ok((agent, folder.list_agent(name)))
+    }
+
+    /// The script that holds an agent's own functions.
+    pub fn agent_script(&self, files: &AgentFiles, agent: &Arc<Agent>) -> Option<Arc<Script>> {
+        let file = files
+            .listing
+            .files
+            .iter()
+            .find(|file| file.kind == Kind::Agent)?;
+        let reading = self.shared.known.read(&file.path, file.kind).ok()?;
+        let script = self.script(file, Some(agent), TIMEOUT, reading.digest);
+        Some(Arc::new(script))
     }
 
     /// The folders that hold `tools/`; what comes later wins.
@@ -124,14 +197,14 @@ impl Scripts {
     }
 
     /// The tools of a listing; blocks on the disk.
-    pub fn load(&self, listing: &Listing) -> Loaded {
+    pub fn load(&self, listing: &Listing, agent: Option<&Arc<Agent>>) -> Loaded {
         let mut loaded = Loaded {
             problems: listing.problems.clone(),
             ..Loaded::default()
         };
         let mut homes: HashMap<String, PathBuf> = HashMap::new();
         for file in &listing.files {
-            for tool in self.tools(file, &mut loaded.problems) {
+            for tool in self.tools(file, agent, &mut loaded.problems) {
                 let earlier = homes.insert(tool.name().to_owned(), file.path.clone());
                 if let Some(earlier) =
                     earlier.filter(|earlier| earlier.parent() == file.path.parent())
@@ -149,7 +222,31 @@ impl Scripts {
         loaded
     }
 
-    fn tools(&self, file: &File, problems: &mut Vec<String>) -> Vec<Tool> {
+    fn script(
+        &self,
+        file: &File,
+        agent: Option<&Arc<Agent>>,
+        timeout: Duration,
+        digest: [u8; 32],
+    ) -> Script {
+        let agent = agent.filter(|_| file.kind == Kind::Agent);
+        Script {
+            file: file.path.clone(),
+            language: file.language,
+            name: agent.map_or_else(|| file.stem(), |agent| agent.name.clone()),
+            root: Arc::clone(&file.root),
+            agent: agent.cloned(),
+            timeout,
+            digest: file.guarded.then_some(digest),
+        }
+    }
+
+    fn tools(
+        &self,
+        file: &File,
+        agent: Option<&Arc<Agent>>,
+        problems: &mut Vec<String>,
+    ) -> Vec<Tool> {
         let reading = match self.shared.known.read(&file.path, file.kind) {
             Ok(reading) => reading,
             Err(why) => {
@@ -167,15 +264,8 @@ impl Scripts {
             problems.extend(warnings);
         }
         let tool_of = |declaration: &Arc<super::Declaration>| {
-            let script = Script {
-                file: file.path.clone(),
-                language: file.language,
-                name: file.stem(),
-                root: Arc::clone(&file.root),
-                agent: None,
-                timeout: self.timeout(&declaration.name, reading.timeout),
-                digest: file.guarded.then_some(reading.digest),
-            };
+            let timeout = self.timeout(&declaration.name, reading.timeout);
+            let script = self.script(file, agent, timeout, reading.digest);
             tool(&Arc::new(script), declaration)
         };
         reading.shared.iter().map(tool_of).collect()

@@ -9,19 +9,26 @@ mod outcome;
 pub(super) mod words;
 
 use super::{Declaration, Language};
-use crate::process::Spawn;
+use crate::process::{Exit, Spawn};
 use crate::toolbox::BoxFuture;
+use crate::toolbox::builtin::capture::Capture;
 use crate::toolbox::tool::{Call, Handler, Outcome, Tool};
+use child::{Complaints, Ended};
 use folder::Folder;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// For a script that names no time of its own.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// What a function may take that is no tool: somebody waits for its word.
+const SAYING: Duration = Duration::from_secs(20);
 
 const NODE: &str = include_str!("run/runner.js");
 const PYTHON: &str = include_str!("run/runner.py");
@@ -57,6 +64,28 @@ pub struct Agent {
     pub name: String,
     pub dir: PathBuf,
     pub variables: Vec<(String, String)>,
+}
+
+/// What surrounds a script while it runs.
+#[derive(Clone, Debug)]
+pub struct Around {
+    pub cwd: PathBuf,
+    /// The session's.
+    pub env: Arc<BTreeMap<String, String>>,
+    pub spill_dir: PathBuf,
+    /// No two that run at once have the same.
+    pub id: String,
+}
+
+impl Around {
+    fn of(call: &Call) -> Self {
+        Self {
+            cwd: call.cwd.clone(),
+            env: Arc::clone(&call.env),
+            spill_dir: call.spill_dir.clone(),
+            id: format!("{}-{}", call.session, call.call).replace('/', "_"),
+        }
+    }
 }
 
 /// The tool that one of a script's declarations is.
@@ -132,34 +161,83 @@ impl Script {
         call: &Call,
         arguments: Map<String, Value>,
     ) -> Map<String, Value> {
-        let prepared = {
-            let (script, declaration, call) =
-                (Arc::clone(self), Arc::clone(declaration), call.clone());
-            let work = move || script.prepare(&declaration, &call, arguments);
-            tokio::task::spawn_blocking(work).await
-        };
-        let prepared = prepared.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-        let (folder, spawn) = match prepared {
+        let around = Around::of(call);
+        let (folder, spawn) = match self.prepared(declaration, around, arguments).await {
             Ok(prepared) => prepared,
-            Err(error) => {
-                let why = format!("cannot make ready what {} needs: {error}", self.name);
-                return Map::from_iter([("error".to_owned(), why.into())]);
-            }
+            Err(why) => return Map::from_iter([("error".to_owned(), why.into())]),
         };
-        let ended = child::run(&spawn, self.timeout, call).await;
+        let mut printed = Capture::new(call);
+        let mut complaints = Complaints::new(Some(call));
+        let exit = child::run(
+            &spawn,
+            self.timeout,
+            &call.cancel,
+            &mut printed,
+            &mut complaints,
+        )
+        .await;
+        let ended = Ended {
+            exit,
+            stdout: printed.finish().await,
+            stderr: complaints.text(),
+        };
         outcome::result(call, ended, &folder, self.timeout).await
+    }
+
+    /// What a function says that is no tool: its output as text. The error is for people.
+    pub(super) async fn say(
+        self: &Arc<Self>,
+        function: &str,
+        around: Around,
+    ) -> Result<String, String> {
+        let declaration = Declaration {
+            name: function.to_owned(),
+            function: function.to_owned(),
+            ..Declaration::default()
+        };
+        let (folder, spawn) = self
+            .prepared(&Arc::new(declaration), around, Map::new())
+            .await?;
+        let (mut printed, mut complaints) = (Complaints::new(None), Complaints::new(None));
+        let never = CancellationToken::new();
+        let limit = SAYING.min(self.timeout);
+        let exit = child::run(&spawn, limit, &never, &mut printed, &mut complaints).await;
+        let said = outcome::written(folder.output()).await;
+        match exit {
+            Exit::Code(0) if said.is_empty() => Ok(printed.text()),
+            Exit::Code(0) => Ok(said),
+            exit => Err(format!(
+                "{function} of {} failed: {exit:?} {}",
+                self.file.display(),
+                complaints.text().trim()
+            )),
+        }
+    }
+
+    async fn prepared(
+        self: &Arc<Self>,
+        declaration: &Arc<Declaration>,
+        around: Around,
+        arguments: Map<String, Value>,
+    ) -> Result<(Folder, Spawn), String> {
+        let (script, declaration) = (Arc::clone(self), Arc::clone(declaration));
+        let work = move || script.prepare(&declaration, &around, arguments);
+        let prepared = tokio::task::spawn_blocking(work).await;
+        prepared
+            .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+            .map_err(|error| format!("cannot make ready what {} needs: {error}", self.name))
     }
 
     /// All that touches the disk before the start.
     fn prepare(
         &self,
         declaration: &Declaration,
-        call: &Call,
+        around: &Around,
         arguments: Map<String, Value>,
     ) -> std::io::Result<(Folder, Spawn)> {
         self.check_content()?;
-        let folder = Folder::make(call)?;
-        let mut env = environment::of(self, declaration, call, &folder)?;
+        let folder = Folder::make(around)?;
+        let mut env = environment::of(self, declaration, around, &folder)?;
         let (program, args, stdin) = match self.language {
             Language::Bash => {
                 folder.write_call(&self.file, &declaration.function, &arguments)?;
@@ -187,7 +265,7 @@ impl Script {
         let spawn = Spawn {
             program: program.into(),
             args,
-            cwd: call.cwd.clone(),
+            cwd: around.cwd.clone(),
             env,
             stdin: stdin.map(|arguments| Value::Object(arguments).to_string().into_bytes()),
             timeout: None,
@@ -233,11 +311,7 @@ impl Script {
     }
 
     /// Puts our own `argc` before all others, for this script alone.
-    fn stand_in(
-        &self,
-        env: &mut std::collections::BTreeMap<String, String>,
-        folder: &Folder,
-    ) -> std::io::Result<()> {
+    fn stand_in(&self, env: &mut BTreeMap<String, String>, folder: &Folder) -> std::io::Result<()> {
         folder::link_argc(&self.root.bin)?;
         let path = env.get("PATH").cloned().unwrap_or_default();
         let path = format!("{}:{path}", self.root.bin.display());

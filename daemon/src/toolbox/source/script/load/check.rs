@@ -22,7 +22,7 @@ impl Scripts {
     /// disk.
     pub fn check(&self, cwd: &Path, env: &BTreeMap<String, String>) -> Checked {
         let listing = self.list(cwd, Own::Trusted);
-        let loaded = self.load(&listing);
+        let loaded = self.load(&listing, None);
         let mut checked = Checked {
             files: listing.files.len(),
             tools: loaded

@@ -1,6 +1,6 @@
 //! One folder of tools: which of its files are offered. Must never open a file that is not a regular one.
 
-use super::{Kind, Language, Listing, Root};
+use super::{AgentFiles, Kind, Language, Listing, Root, is_name};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io;
@@ -76,9 +76,54 @@ impl Folder {
         }
     }
 
+    /// The folders of agents in it, by name.
+    pub(super) fn agents(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.root.dir.join("agents"))
+            .into_iter()
+            .flatten();
+        let mut found: Vec<_> = entries
+            .flatten()
+            .filter(|entry| is_name(&entry.file_name().to_string_lossy()))
+            .map(|entry| entry.path())
+            .filter(|dir| dir.join("index.yaml").is_file())
+            .take(FILES)
+            .collect();
+        found.sort();
+        found
+    }
+
+    pub(super) fn agent(&self, name: &str) -> PathBuf {
+        self.root.dir.join("agents").join(name)
+    }
+
+    /// An agent's own tools file, and those of `tools/` that it chooses.
+    pub(super) fn list_agent(&self, name: &str) -> AgentFiles {
+        let dir = self.agent(name);
+        let mut files = AgentFiles::default();
+        let own = ["sh", "js", "py"].map(|end| dir.join(format!("tools.{end}")));
+        if let Some(own) = own.iter().find(|path| path.exists()) {
+            self.add_as(own, Kind::Agent, &mut files.listing);
+        }
+        match chosen(&dir) {
+            Ok(names) => {
+                let tools = self.root.dir.join("tools");
+                for name in names.iter().flatten() {
+                    self.add(&tools.join(name), &mut files.listing);
+                }
+                files.chosen = names;
+            }
+            Err(error) => {
+                let list = dir.join("tools.txt");
+                let problem = format!("cannot read {}: {error}", list.display());
+                files.listing.problems.push(problem);
+            }
+        }
+        files
+    }
+
     pub(super) fn list(&self, listing: &mut Listing) {
         let tools = self.root.dir.join("tools");
-        match self.chosen() {
+        match chosen(&self.root.dir) {
             Ok(Some(names)) => {
                 for name in names {
                     self.add(&tools.join(name), listing);
@@ -92,18 +137,6 @@ impl Folder {
                     .push(format!("cannot read {}: {error}", list.display()));
             }
         }
-    }
-
-    /// The names in `tools.txt`; a line that begins with `#` is none.
-    fn chosen(&self) -> io::Result<Option<Vec<String>>> {
-        let text = match fs::read_to_string(self.root.dir.join("tools.txt")) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let lines = text.lines().map(str::trim);
-        let names = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        Ok(Some(names.map(str::to_owned).collect()))
     }
 
     fn all(&self, tools: &Path, listing: &mut Listing) {
@@ -137,6 +170,10 @@ impl Folder {
     }
 
     fn add(&self, path: &Path, listing: &mut Listing) {
+        self.add_as(path, Kind::Tool, listing);
+    }
+
+    fn add_as(&self, path: &Path, kind: Kind, listing: &mut Listing) {
         let Some(language) = Language::of(path) else {
             let why = "no .sh, .js, .mjs, .cjs or .py";
             listing.problems.push(format!("{}: {why}", path.display()));
@@ -146,7 +183,7 @@ impl Folder {
             Ok(stamp) => listing.files.push(File {
                 path: path.to_owned(),
                 language,
-                kind: Kind::Tool,
+                kind,
                 root: Arc::clone(&self.root),
                 guarded: self.guarded,
                 stamp,
@@ -156,6 +193,18 @@ impl Folder {
                 .push(format!("cannot read {}: {error}", path.display())),
         }
     }
+}
+
+/// The names in `tools.txt`; a line that begins with `#` is none.
+fn chosen(dir: &Path) -> io::Result<Option<Vec<String>>> {
+    let text = match fs::read_to_string(dir.join("tools.txt")) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let lines = text.lines().map(str::trim);
+    let names = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(Some(names.map(str::to_owned).collect()))
 }
 
 /// A script that is not hidden, as an editor's copies are.

@@ -40,7 +40,7 @@ impl Place {
     }
 
     fn names(&self, own: Own) -> (Vec<String>, Vec<String>) {
-        let loaded = self.scripts.load(&self.list(own));
+        let loaded = self.scripts.load(&self.list(own), None);
         let names = loaded.tools.iter().map(|tool| tool.name().to_owned());
         (names.collect(), loaded.problems)
     }
@@ -106,7 +106,7 @@ fn a_broken_edit_keeps_what_was_good_and_says_so() {
         "{problems:?}"
     );
     fs::write(&file, GOOD.replace("Good", "Better")).unwrap();
-    let loaded = place.scripts.load(&place.list(Own::Ignored));
+    let loaded = place.scripts.load(&place.list(Own::Ignored), None);
     assert_eq!(loaded.tools[0].description(), "Better.");
     assert_eq!(loaded.problems, Vec::<String>::new());
 }
@@ -186,7 +186,7 @@ fn two_hundred_files_are_read_once() {
     }
     let began = Instant::now();
     let listing = place.list(Own::Ignored);
-    assert_eq!(place.scripts.load(&listing).tools.len(), 200);
+    assert_eq!(place.scripts.load(&listing, None).tools.len(), 200);
     let cold = began.elapsed();
     let began = Instant::now();
     assert!(place.list(Own::Ignored) == listing);

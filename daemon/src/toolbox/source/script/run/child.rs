@@ -1,13 +1,14 @@
 //! The script as a child: fed, listened to on both its outputs, and ended when its time is over.
 
-use crate::process::Sink;
-use crate::process::{self, Exit, Pipes, Spawn};
-use crate::toolbox::builtin::capture::Capture;
+use crate::process::{self, Exit, Pipes, Sink, Spawn};
 use crate::toolbox::tool::Call;
 use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
+use tokio_util::sync::CancellationToken;
 
 /// What is kept of the complaints; the end says most.
 const COMPLAINTS: usize = 16 * 1024;
@@ -21,16 +22,19 @@ pub(super) struct Ended {
     pub(super) stderr: String,
 }
 
-pub(super) async fn run(spawn: &Spawn, limit: Duration, call: &Call) -> Ended {
+/// Runs it to its end; both outputs are taken as they come.
+pub(super) async fn run(
+    spawn: &Spawn,
+    limit: Duration,
+    cancel: &CancellationToken,
+    printed: &mut dyn Sink,
+    complaints: &mut dyn Sink,
+) -> Exit {
     let (running, pipes) = match process::open(spawn) {
         Ok(opened) => opened,
         Err(error) => {
             let program = spawn.program.to_string_lossy();
-            return Ended {
-                exit: Exit::NotStarted(format!("cannot start {program}: {error}")),
-                stdout: String::new(),
-                stderr: String::new(),
-            };
+            return Exit::NotStarted(format!("cannot start {program}: {error}"));
         }
     };
     let Pipes {
@@ -38,51 +42,42 @@ pub(super) async fn run(spawn: &Spawn, limit: Duration, call: &Call) -> Ended {
         mut stdout,
         mut stderr,
     } = pipes;
-    let mut printed = Capture::new(call);
-    let mut complaints = Complaints::new(call);
     // Ours, so that the end of its time can be told from a cancel.
-    let stop = call.cancel.child_token();
+    let stop = cancel.child_token();
     let mut over = false;
-    {
-        let ended = running.ended(&stop);
-        let feeding = feed(stdin, spawn.stdin.as_deref().unwrap_or_default());
-        let time = tokio::time::sleep(limit);
-        tokio::pin!(ended, feeding, time);
-        let (mut fed, mut said, mut complained) = (false, Vec::new(), Vec::new());
-        let (mut out_open, mut err_open) = (true, true);
-        let exit = loop {
-            tokio::select! {
-                read = stdout.read_buf(&mut said), if out_open => {
-                    out_open = read.is_ok_and(|count| count > 0);
-                    printed.take(&said).await;
-                    said.clear();
-                }
-                read = stderr.read_buf(&mut complained), if err_open => {
-                    err_open = read.is_ok_and(|count| count > 0);
-                    complaints.take(&complained);
-                    complained.clear();
-                }
-                () = &mut feeding, if !fed => fed = true,
-                exit = &mut ended => break exit,
-                () = &mut time, if !over => {
-                    over = true;
-                    stop.cancel();
-                }
+    let ended = running.ended(&stop);
+    let feeding = feed(stdin, spawn.stdin.as_deref().unwrap_or_default());
+    let time = tokio::time::sleep(limit);
+    tokio::pin!(ended, feeding, time);
+    let (mut fed, mut said, mut complained) = (false, Vec::new(), Vec::new());
+    let (mut out_open, mut err_open) = (true, true);
+    let exit = loop {
+        tokio::select! {
+            read = stdout.read_buf(&mut said), if out_open => {
+                out_open = read.is_ok_and(|count| count > 0);
+                printed.take(&said).await;
+                said.clear();
             }
-        };
-        rest(&stdout, &mut said);
-        printed.take(&said).await;
-        rest(&stderr, &mut complained);
-        complaints.take(&complained);
-        let exit = match exit {
-            Exit::Cancelled if over && !call.cancel.is_cancelled() => Exit::TimedOut,
-            exit => exit,
-        };
-        Ended {
-            exit,
-            stdout: printed.finish().await,
-            stderr: complaints.text(),
+            read = stderr.read_buf(&mut complained), if err_open => {
+                err_open = read.is_ok_and(|count| count > 0);
+                complaints.take(&complained).await;
+                complained.clear();
+            }
+            () = &mut feeding, if !fed => fed = true,
+            exit = &mut ended => break exit,
+            () = &mut time, if !over => {
+                over = true;
+                stop.cancel();
+            }
         }
+    };
+    rest(&stdout, &mut said);
+    printed.take(&said).await;
+    rest(&stderr, &mut complained);
+    complaints.take(&complained).await;
+    match exit {
+        Exit::Cancelled if over && !cancel.is_cancelled() => Exit::TimedOut,
+        exit => exit,
     }
 }
 
@@ -103,16 +98,16 @@ fn rest(pipe: &pipe::Receiver, into: &mut Vec<u8>) {
     }
 }
 
-/// The end of what it said on its standard error; people see it as it comes.
-struct Complaints<'c> {
-    call: &'c Call,
+/// The end of what it said; people see it as it comes, where there is a call that they look at.
+pub(super) struct Complaints<'c> {
+    call: Option<&'c Call>,
     tail: VecDeque<u8>,
     cut: bool,
     shown: usize,
 }
 
 impl<'c> Complaints<'c> {
-    fn new(call: &'c Call) -> Self {
+    pub(super) fn new(call: Option<&'c Call>) -> Self {
         Self {
             call,
             tail: VecDeque::new(),
@@ -121,22 +116,7 @@ impl<'c> Complaints<'c> {
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        if self.shown < COMPLAINTS {
-            self.shown += bytes.len();
-            let text = String::from_utf8_lossy(bytes);
-            self.call.port.output(&self.call.call, &text);
-        }
-        self.tail.extend(bytes);
-        let surplus = self.tail.len().saturating_sub(COMPLAINTS);
-        self.cut |= surplus > 0;
-        self.tail.drain(..surplus);
-    }
-
-    fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         let tail = Vec::from(self.tail);
         let text = String::from_utf8_lossy(&tail);
         if self.cut {
@@ -144,5 +124,27 @@ impl<'c> Complaints<'c> {
         } else {
             text.into_owned()
         }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        if let Some(call) = self
+            .call
+            .filter(|_| self.shown < COMPLAINTS && !bytes.is_empty())
+        {
+            self.shown += bytes.len();
+            call.port
+                .output(&call.call, &String::from_utf8_lossy(bytes));
+        }
+        self.tail.extend(bytes);
+        let surplus = self.tail.len().saturating_sub(COMPLAINTS);
+        self.cut |= surplus > 0;
+        self.tail.drain(..surplus);
+    }
+}
+
+impl Sink for Complaints<'_> {
+    fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        self.add(bytes);
+        Box::pin(std::future::ready(()))
     }
 }

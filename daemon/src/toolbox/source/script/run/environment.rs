@@ -2,19 +2,18 @@
 //! it is.
 
 use super::folder::{Folder, private};
-use super::{Declaration, Script, dotenv, text};
+use super::{Around, Declaration, Script, dotenv, text};
 use crate::toolbox::builtin::environment;
-use crate::toolbox::tool::Call;
 use std::collections::BTreeMap;
 use std::io;
 
 pub(super) fn of(
     script: &Script,
     declaration: &Declaration,
-    call: &Call,
+    around: &Around,
     folder: &Folder,
 ) -> io::Result<BTreeMap<String, String>> {
-    let mut env = environment::of(call);
+    let mut env = environment::from(&around.env);
     // What is set already wins, also when it is set to nothing.
     for (name, value) in dotenv::read(&script.root.dir.join(".env"))? {
         env.entry(name).or_insert(value);

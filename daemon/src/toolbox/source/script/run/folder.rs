@@ -1,7 +1,6 @@
 //! The folder of one call: what the script writes, and what its stand-in for argc reads. It goes with the call.
 
-use super::call_file;
-use crate::toolbox::tool::Call;
+use super::{Around, call_file};
 use serde_json::{Map, Value};
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -11,10 +10,9 @@ use std::path::{Path, PathBuf};
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    pub(super) fn make(call: &Call) -> io::Result<Self> {
-        let name = format!("{}-{}.run", call.session, call.call).replace('/', "_");
-        let path = call.spill_dir.join(name);
-        private(&call.spill_dir)?;
+    pub(super) fn make(around: &Around) -> io::Result<Self> {
+        let path = around.spill_dir.join(format!("{}.run", around.id));
+        private(&around.spill_dir)?;
         match fs::remove_dir_all(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

@@ -98,7 +98,7 @@ async fn capped(call: &Call, text: &str) -> String {
 }
 
 /// The text of `LLM_OUTPUT`; a script may have put anything in its place.
-async fn written(file: std::path::PathBuf) -> String {
+pub(super) async fn written(file: std::path::PathBuf) -> String {
     let read = tokio::task::spawn_blocking(move || read(&file).unwrap_or_default()).await;
     let bytes = read.unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()

@@ -1,7 +1,7 @@
 //! `config.toml` and the directories: what people set, read once at start. Must never create or change a file.
 
 use crate::model::Settings as ModelSettings;
-use crate::provider::settings::Settings as ProviderSettings;
+use crate::provider::settings::{Named, Settings as ProviderSettings};
 use crate::session::conversation::History;
 use crate::toolbox::source::script::load::Settings as ScriptSettings;
 use crate::workspace::plugins::Settings as PluginSettings;
@@ -109,10 +109,10 @@ impl Config {
         };
         let config: Self = toml::from_str(&text).map_err(|error| {
             // The parser shows the line, which may hold a key.
-            let shown = if text.contains("api_key") {
-                error.message().to_owned()
-            } else {
-                error.to_string()
+            let shown = match (provider_at_fault(&text), text.contains("api_key")) {
+                (Some(fault), _) => fault,
+                (None, true) => error.message().to_owned(),
+                (None, false) => error.to_string(),
             };
             anyhow::anyhow!("cannot use {}: {shown}", path.display())
         })?;
@@ -121,6 +121,20 @@ impl Config {
         }
         Ok(config)
     }
+}
+
+/// The table that is wrong: tables of any name have no place in the parser's own message.
+fn provider_at_fault(text: &str) -> Option<String> {
+    let mut all: toml::Table = toml::from_str(text).ok()?;
+    let toml::Value::Table(providers) = all.remove("provider")? else {
+        return None;
+    };
+    let tables = providers.into_iter().filter(|(_, table)| table.is_table());
+    tables.into_iter().find_map(|(name, table)| {
+        let read: Result<Named, _> = table.try_into();
+        let error = read.err()?;
+        Some(format!("[provider.{name}]: {}", error.message().trim()))
+    })
 }
 
 /// A file with a key is for its owner alone.
@@ -250,6 +264,13 @@ mod tests {
         ] {
             assert!(toml::from_str::<Config>(slip).is_err(), "{slip}");
         }
+        let fault =
+            provider_at_fault("[provider]\ndefault = 'x'\n[provider.house]\napi = 'grpc'\n");
+        let fault = fault.expect("a fault");
+        assert!(
+            fault.starts_with("[provider.house]: ") && fault.contains("grpc"),
+            "{fault}"
+        );
         let keyed: Config = toml::from_str("[provider.x]\napi_key = 'k3y-of-x'\n").expect("a key");
         assert!(keyed.provider.holds_a_key());
         assert!(!format!("{keyed:?}").contains("k3y-of-x"));

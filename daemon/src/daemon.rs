@@ -4,9 +4,11 @@ mod desk;
 
 use crate::command::Commands;
 use crate::config::{Config, Dirs};
+use crate::log::{self, Log};
 use crate::memory::Activity;
 use crate::model::{self, Models};
 use crate::own_dir;
+use crate::provider::key;
 use crate::provider::registry::{ProviderConfig, Providers};
 use crate::rpc;
 use crate::session::Sessions;
@@ -17,6 +19,7 @@ use crate::transport::{self, Connections, ListenError, Listener, Place, Service}
 use crate::workspace::plugins::Means;
 use crate::workspace::{Places, Workspaces};
 use anyhow::Context;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -110,6 +113,7 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     let shutdown = Shutdown::new(Duration::from_millis(config.shutdown.grace_ms));
 
     own_dir::claim(&dirs.state)?;
+    log::keep_small(&dirs.state);
     own_dir::claim(&dirs.data)?;
     // The lock comes before the store: of two daemons started at once only one gets as far as opening it.
     let place = match socket {
@@ -242,16 +246,19 @@ fn plugins(config: &Config, dirs: &Dirs) -> Means {
         !providers.is_key_variable(name) || config.plugin.keys.iter().any(|key| key == name)
     };
     let env = own_variables().filter(|(name, _)| keeps(name)).collect();
-    Means::new(config.plugin.clone(), env, dirs.data.join("sdk"))
+    let mask = key::known(&config.provider, &own_variables().collect());
+    Means::new(config.plugin.clone(), env, dirs.data.join("sdk")).hiding(mask)
 }
 
 fn models(config: &Config, dirs: &Dirs) -> Models {
     let named = std::env::var_os("DWELL_LOCAL").filter(|path| !path.is_empty());
+    let env: BTreeMap<String, String> = own_variables().collect();
     Models::new(model::Means {
         folder: dirs.data.join("models"),
         settings: config.model.clone(),
         local: named.map(PathBuf::from).or_else(|| beside("dwell-local")),
-        env: Arc::new(own_variables().collect()),
+        mask: key::known(&config.provider, &env),
+        env: Arc::new(env),
     })
 }
 
@@ -301,7 +308,7 @@ fn log_to_stderr() {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Log)
         .with_ansi(false);
     // Only a second call fails, and a test may have made the first.
     let _ = subscriber.try_init();

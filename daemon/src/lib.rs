@@ -3,6 +3,7 @@
 pub mod command;
 pub mod config;
 pub mod daemon;
+pub mod log;
 pub mod memory;
 pub mod model;
 pub mod own_dir;

@@ -5,6 +5,7 @@ mod catalogue;
 mod file;
 mod pull;
 
+use crate::process::mask::Mask;
 use catalogue::{Catalogue, file_name};
 use protocol::provider::{LocalModel, ModelProgress};
 use serde::Deserialize;
@@ -31,6 +32,8 @@ pub struct Means {
     pub local: Option<PathBuf>,
     /// The environment of what is run: the daemon's own.
     pub env: Arc<BTreeMap<String, String>>,
+    /// What is shown nowhere of what that says.
+    pub mask: Mask,
 }
 
 /// All of them; a cheap handle.

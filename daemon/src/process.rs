@@ -5,6 +5,7 @@ mod child;
 mod descendants;
 mod hold;
 mod launch;
+pub mod mask;
 pub mod nursery;
 mod supervisor;
 #[cfg(test)]

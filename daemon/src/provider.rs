@@ -10,7 +10,7 @@ mod conformance;
 mod failure;
 mod fit;
 mod http;
-mod key;
+pub(crate) mod key;
 mod local;
 mod ollama;
 mod openai;

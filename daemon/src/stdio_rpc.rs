@@ -3,12 +3,14 @@
 
 mod live;
 mod message;
+mod pour;
 mod stream;
 mod tail;
 mod talk;
 #[cfg(test)]
 mod tests;
 
+use crate::process::mask::Mask;
 use crate::process::{self, Spawn};
 pub use live::{Host, Live, Use};
 use message::Outgoing;
@@ -70,6 +72,8 @@ struct Shared {
     /// Held for a look only, never across a wait.
     waiting: Mutex<Waiting>,
     stderr: Mutex<Tail>,
+    /// What is shown nowhere of what it says.
+    mask: Mask,
     stop: CancellationToken,
     ended: CancellationToken,
 }
@@ -92,7 +96,12 @@ pub struct Pending {
 
 impl Peer {
     /// Starts the child. `name` is what people know it by.
-    pub fn start(name: &str, spawn: &Spawn, handler: Arc<dyn Handler>) -> io::Result<Self> {
+    pub fn start(
+        name: &str,
+        spawn: &Spawn,
+        mask: Mask,
+        handler: Arc<dyn Handler>,
+    ) -> io::Result<Self> {
         let (running, pipes) = process::open(spawn)?;
         let (outgoing, queue) = mpsc::channel(QUEUE);
         let stop = CancellationToken::new();
@@ -103,6 +112,7 @@ impl Peer {
             said: AtomicU64::new(0),
             waiting: Mutex::default(),
             stderr: Mutex::default(),
+            mask,
             stop: stop.clone(),
             ended: CancellationToken::new(),
         });
@@ -201,7 +211,11 @@ impl Shared {
         }
     }
 
-    fn answered(&self, id: u64, answer: Result<Box<RawValue>, CallError>) {
+    fn answered(&self, id: u64, answer: Result<Box<RawValue>, Refusal>) {
+        let answer = answer.map_err(|mut refusal| {
+            refusal.message = self.mask.hide(&refusal.message);
+            CallError::Refused(refusal)
+        });
         // An answer that nobody waits for came too late.
         if let Some(reply) = self.waiting().calls.remove(&id) {
             let _ = reply.send(answer);

@@ -28,6 +28,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "workspace::plugins::Settings",
         ],
     ),
+    ("log", &[]),
     ("memory", &[]),
     ("own_dir", &[]),
     ("shutdown", &[]),

@@ -28,7 +28,7 @@ environment: DWELL_LOCAL_THREADS (default: one less than there are cores), CANDL
              LLAMA2_TOKENIZER, DWELL_DATA_DIR (pulled models are in models/ there)";
 
 fn main() -> ExitCode {
-    set_threads();
+    set_engine();
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     let texts: Vec<_> = args.iter().map(|arg| arg.to_str().unwrap_or("")).collect();
     match texts[..] {
@@ -50,15 +50,19 @@ fn main() -> ExitCode {
 /// busy process beside them makes them fifty times slower.
 #[allow(
     clippy::disallowed_methods,
-    reason = "the engine reads its number of threads from the environment, once"
+    reason = "the engine reads its settings from the environment, once"
 )]
-fn set_threads() {
+fn set_engine() {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let usual = || cores.saturating_sub(1).max(1).to_string();
     let asked = std::env::var("DWELL_LOCAL_THREADS").ok();
     let threads = asked.filter(|text| text.parse().is_ok_and(|count: usize| count > 0));
+    // An error of the engine would carry a backtrace behind its one line, and take the time to make it.
     // SAFETY: this is the first thing that the process does; there is no other thread that could read it meanwhile.
-    unsafe { std::env::set_var("CANDLE_NUM_THREADS", threads.unwrap_or_else(usual)) };
+    unsafe {
+        std::env::set_var("RUST_LIB_BACKTRACE", "0");
+        std::env::set_var("CANDLE_NUM_THREADS", threads.unwrap_or_else(usual));
+    }
 }
 
 fn ended(result: Result<(), String>) -> ExitCode {

@@ -55,11 +55,16 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// What trying again would not mend.
+    /// What trying again would not mend. One line, whatever a library has to add.
     pub fn new(message: impl Into<String>) -> Self {
+        let message = message.into();
+        let mut lines = message.lines().map(str::trim);
         Self {
             code: -32010,
-            message: message.into(),
+            message: lines
+                .find(|line| !line.is_empty())
+                .unwrap_or_default()
+                .to_owned(),
             retryable: false,
         }
     }

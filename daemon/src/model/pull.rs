@@ -172,7 +172,7 @@ impl<F: Fn(ModelProgress) + Send + Sync + 'static> Job<F> {
             said.drain(..surplus);
         };
         let exit = process::run(spawn, &CancellationToken::new(), &mut keep).await;
-        let said = String::from_utf8_lossy(&said);
+        let said = self.means.mask.hide(&String::from_utf8_lossy(&said));
         let lines: Vec<&str> = said
             .lines()
             .map(str::trim)

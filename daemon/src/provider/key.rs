@@ -1,10 +1,13 @@
 //! Where a vendor's key comes from: a variable, `config.toml`, or a command. Must never show one, nor what a command said.
 
+use super::preset::is_key_variable;
 use super::registry::Build;
-use super::settings::Named;
+use super::settings::{Named, Settings};
+use crate::process::mask::Mask;
 use crate::process::{self, Exit, Spawn};
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +16,11 @@ use tokio_util::sync::CancellationToken;
 const COMMAND: Duration = Duration::from_secs(60);
 /// The longest key.
 const LENGTH: u64 = 16 * 1024;
+
+/// Ends of the names of variables that hold secrets of some other use.
+const ENDS: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
+/// A shorter value of theirs is most likely a number or a word.
+const LONG: usize = 8;
 
 /// The first that is there. Variables are looked for in their order.
 pub(super) async fn find(
@@ -32,6 +40,26 @@ pub(super) async fn find(
         Some(command) => ask(name, command, build).await.map(Some),
         None => Ok(None),
     }
+}
+
+/// All keys that stand in a variable of the daemon or in `config.toml`, to be hidden in what children say.
+pub(crate) fn known(settings: &Settings, env: &BTreeMap<String, String>) -> Mask {
+    let own = |name: &str| {
+        let mut own = settings
+            .named
+            .values()
+            .filter_map(|n| n.api_key_variable.as_deref());
+        own.any(|own| own == name)
+    };
+    let secret = |name: &str| is_key_variable(name) || own(name);
+    // Whatever else is called so is no business of a log.
+    let called = |name: &str| ENDS.iter().any(|end| name.ends_with(end));
+    let set = env.iter();
+    let set = set.filter(|(name, value)| secret(name) || (called(name) && value.len() >= LONG));
+    let set = set.map(|(_, value)| value.clone());
+    let written = settings.named.values().filter_map(|n| n.api_key.as_ref());
+    let written = written.map(|key| key.expose_secret().to_owned());
+    Mask::of(set.chain(written))
 }
 
 fn trimmed(key: String) -> Option<SecretString> {
@@ -81,5 +109,31 @@ async fn ask(name: &str, command: &str, build: &Build) -> Result<SecretString, S
         Ok(Exit::Signal(_) | Exit::TimedOut | Exit::Cancelled) => {
             Err(failed("was killed".to_owned()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_variables_and_of_the_file_are_known() {
+        let table = "[house]\napi_key_variable = 'HOUSE'\n[other]\napi_key = 'k3y-of-other'\n";
+        let named = toml::from_str(table).unwrap();
+        let settings = Settings {
+            named,
+            ..Settings::default()
+        };
+        let env = [
+            ("OPENAI_API_KEY", "k3y-of-openai"),
+            ("GITHUB_TOKEN", "k3y-of-github"),
+            ("HOUSE", "k3y-of-house"),
+            ("MAX_TOKEN", "4096"),
+            ("PATH", "/usr/bin"),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let said = "k3y-of-openai k3y-of-github k3y-of-house k3y-of-other 4096 /usr/bin";
+        let shown = known(&settings, &env.into()).hide(said);
+        assert_eq!(shown, "*** *** *** *** 4096 /usr/bin");
     }
 }

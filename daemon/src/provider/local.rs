@@ -19,6 +19,7 @@ pub(super) const fn builtin(name: &'static str) -> Builtin {
     Builtin {
         name,
         make: Make::Local,
+        has_settings: false,
         default_model: |_| None,
     }
 }

@@ -234,7 +234,8 @@ impl Preset {
         let auth = self.auth(api, key, build);
         if matches!(auth, Auth::None) && self.key == Key::Needed && !is_own {
             return Err(format!(
-                "{} has no key: set {}, or {} for a server that needs none",
+                "{} has no key: set {}, or {} for a server that needs none, where dwelld starts, or in config.toml: it \
+                     takes no keys from a shell's environment, and `dwell daemon stop` and a new start has it look anew",
                 self.name,
                 keys[0],
                 self.variable("BASE_URL")

@@ -5,7 +5,7 @@ use super::pace::{Pace, Paced};
 use super::plugin::{self, Children, Executable};
 use super::preset::{self, PRESETS, Preset};
 use super::settings::Settings;
-use super::{BUILTIN, BoxFuture, Provider, local, ollama};
+use super::{BUILTIN, BoxFuture, Provider, key, local, ollama};
 use crate::stdio_rpc::Host;
 use protocol::provider::ProviderInfo;
 use std::collections::BTreeMap;
@@ -107,8 +107,8 @@ pub struct Build {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     #[error(
-        "unknown provider: {name:?}. Available: {}. Install dwell-provider-{name} on PATH.",
-        .available.join(", ")
+        "unknown provider: {name:?}. Available: {}. Install dwell-provider-{} on PATH.",
+        .available.join(", "), .name.escape_debug()
     )]
     Unknown {
         name: String,
@@ -122,6 +122,8 @@ pub enum BuildError {
 pub(super) struct Builtin {
     pub(super) name: &'static str,
     pub(super) make: Make,
+    /// Whether a table of `config.toml` is read for it.
+    pub(super) has_settings: bool,
     pub(super) default_model: fn(&ProviderConfig) -> Option<String>,
 }
 
@@ -150,11 +152,17 @@ impl Providers {
         let vendors = vendors.map(|preset| vendor(preset, "builtin", &config));
         let builtin = BUILTIN.iter().map(|builtin| built_in(builtin, &config));
         let registered = builtin.chain(vendors).chain(own);
+        for name in without_settings(&config.settings) {
+            tracing::warn!(
+                "[provider.{name}] in config.toml has no effect: {name} has no settings"
+            );
+        }
+        let mask = key::known(&config.settings, &config.child_env);
         Self {
             inner: Arc::new(Inner {
                 registered: Mutex::new(registered.collect()),
                 http: super::http::Http::default(),
-                children: Children::new(config.settings.child_stop_after()),
+                children: Children::new(config.settings.child_stop_after(), mask),
                 paces: Mutex::default(),
                 settings: Arc::new(config.settings.clone()),
                 config,
@@ -277,10 +285,18 @@ impl Providers {
         let (provider, names) = built.map_err(BuildError::Failed)?;
         let is_new = !self.registered().iter().any(|one| one.info.name == name);
         for name in names.into_iter().filter(|_| is_new) {
+            let source = match self.replaced(&name) {
+                None => "executable".to_owned(),
+                Some(source) => {
+                    let label = &executable.name;
+                    tracing::warn!("{label} registered {name}, in the place of the {source} one");
+                    format!("{label}, replaces {source}")
+                }
+            };
             self.put(Registered {
                 info: ProviderInfo {
                     name,
-                    source: "executable".to_owned(),
+                    source,
                     default_model: None,
                 },
                 maker: Maker::Executable(executable.clone()),
@@ -294,6 +310,13 @@ impl Providers {
             name: name.to_owned(),
             available: self.names(),
         }
+    }
+
+    /// Whose a name is that an executable takes.
+    fn replaced(&self, name: &str) -> Option<String> {
+        let registered = self.registered();
+        let one = registered.iter().find(|one| one.info.name == name)?;
+        Some(one.info.source.clone()).filter(|source| source == "builtin" || source == "config")
     }
 
     fn put(&self, new: Registered) {
@@ -346,6 +369,17 @@ impl Build {
 /// A variable's value, unless it is empty.
 pub(super) fn lookup(env: &Env, name: &str) -> Option<String> {
     env(name).filter(|value| !value.is_empty())
+}
+
+/// Those of `config.toml` that nothing reads.
+fn without_settings(settings: &Settings) -> Vec<&str> {
+    let names = settings.named.keys().map(String::as_str);
+    let idle = |name: &&str| {
+        BUILTIN
+            .iter()
+            .any(|one| one.name == *name && !one.has_settings)
+    };
+    names.filter(idle).collect()
 }
 
 fn built_in(builtin: &Builtin, config: &ProviderConfig) -> Registered {

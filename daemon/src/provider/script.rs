@@ -17,6 +17,7 @@ pub(super) const BUILTIN: Builtin = Builtin {
             file: build.variable("DWELL_SCRIPT"),
         }))
     }),
+    has_settings: false,
     default_model: |_| None,
 };
 

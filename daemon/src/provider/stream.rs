@@ -5,7 +5,7 @@ use super::http::{authority, root_cause};
 use super::sse::{Event, Framing, Parser, TooLarge};
 use super::{ErrorClass, ProviderError, ProviderEvent};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use reqwest::{RequestBuilder, Response, Url};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -164,7 +164,7 @@ impl Peer {
                 code: status.as_u16(),
                 retry_after_ms,
             },
-            message: format!("{} answered {status}{colon}{why}", self.name),
+            message: format!("{} answered {}{colon}{why}", self.name, named(status)),
         }
     }
 
@@ -240,6 +240,15 @@ impl From<TooLarge> for ProviderError {
     }
 }
 
+/// With its name, where it has one.
+fn named(status: StatusCode) -> String {
+    match (status.as_u16(), status.canonical_reason()) {
+        (529, _) => "529 (overloaded)".to_owned(),
+        (_, Some(_)) => status.to_string(),
+        (code, None) => code.to_string(),
+    }
+}
+
 /// Reads what little follows, so that the connection goes back to the pool.
 async fn drain(mut response: Response) {
     let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
@@ -298,6 +307,16 @@ mod tests {
         assert_eq!(asked("retry-after-ms", "250"), Some(250));
         let date = asked("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT");
         assert_eq!(date, Some(3000));
+    }
+
+    #[test]
+    fn status_has_a_name_or_none() {
+        let of = |code| named(StatusCode::from_u16(code).unwrap());
+        assert_eq!(of(429), "429 Too Many Requests");
+        assert_eq!(
+            (of(529), of(599)),
+            ("529 (overloaded)".to_owned(), "599".to_owned())
+        );
     }
 
     #[test]

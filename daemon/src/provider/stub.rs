@@ -9,6 +9,7 @@ use std::sync::Arc;
 pub(super) const BUILTIN: Builtin = Builtin {
     name: "stub",
     make: Make::Here(|_: Build| Ok(Arc::new(Stub))),
+    has_settings: false,
     default_model: |_| None,
 };
 

@@ -6,6 +6,7 @@ use super::http::Http;
 use super::sse::{Event, Framing, Parser};
 use super::stream::{Answer, Emit, End, Flow, Peer};
 use super::{BoxFuture, ErrorClass, Provider, ProviderError, ProviderEvent, Request};
+use crate::process::mask::Mask;
 use protocol::provider::ModelInfo;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
@@ -226,7 +227,7 @@ impl Vendor {
     /// Servers like to say which key was wrong.
     fn without_key(&self, mut error: ProviderError) -> ProviderError {
         if let Auth::Bearer(key) | Auth::Header(_, key) = &self.auth {
-            error.message = error.message.replace(key.expose_secret(), "***");
+            error.message = Mask::of([key.expose_secret().to_owned()]).hide(&error.message);
         }
         error
     }

@@ -26,6 +26,7 @@ const EVERYWHERE: &str = "global";
 pub(super) const BUILTIN: Builtin = Builtin {
     name: NAME,
     make: Make::Later(|build| Box::pin(make(build)) as BoxFuture<'static, _>),
+    has_settings: true,
     default_model: |config| Some(model_of(config)),
 };
 

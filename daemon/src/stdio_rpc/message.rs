@@ -47,6 +47,8 @@ pub(super) enum Incoming<'a> {
         id: u64,
         result: Result<Box<RawValue>, Refusal>,
     },
+    /// An answer whose number is none that was ever given.
+    Stray,
 }
 
 #[derive(Deserialize)]
@@ -81,13 +83,18 @@ impl<'a> Incoming<'a> {
                 method,
                 params: params(),
             }),
-            (Some(id), None) => Some(Self::Answer {
-                id: id.get().parse().ok()?,
-                result: match line.error {
-                    Some(error) => Err(error),
-                    None => Ok(line.result.map_or_else(null, RawValue::to_owned)),
+            (Some(id), None) => Some(match id.get().parse() {
+                Err(_) => Self::Stray,
+                Ok(id) => Self::Answer {
+                    id,
+                    result: match line.error {
+                        Some(error) => Err(error),
+                        None => Ok(line.result.map_or_else(null, RawValue::to_owned)),
+                    },
                 },
             }),
+            // `"id": null` is no id, as in an answer to what could not be read.
+            (None, None) if line.error.is_some() || line.result.is_some() => Some(Self::Stray),
             (None, None) => None,
         }
     }

@@ -2,7 +2,8 @@
 //! Must never wait for one message's effect before it writes another.
 
 use super::message::{Incoming, Outgoing};
-use super::{CallError, Handler, Refusal, Shared};
+use super::pour::{self, Line, Pour};
+use super::{Handler, Refusal, Shared};
 use crate::process::{Exit, Pipes, Running};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -126,7 +127,10 @@ async fn take(
 ) {
     match message {
         Incoming::Answer { id, result } => {
-            shared.answered(id, result.map_err(CallError::Refused));
+            shared.answered(id, result);
+        }
+        Incoming::Stray => {
+            tracing::warn!(child = shared.name, "it answered what nobody asked it");
         }
         Incoming::Notification { method, params } => handler.notified(&method, &params).await,
         Incoming::Request { id, method, params } => {
@@ -146,16 +150,31 @@ async fn take(
     }
 }
 
-/// Every line goes to the log under the child's name, and the last ones are kept for the message of its end.
+/// The lines go to the log under the child's name, as many as a log can take, and the last ones are kept for the message
+/// of its end.
 async fn complain(stderr: pipe::Receiver, shared: &Arc<Shared>) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
+    let mut pour = Pour::new(Instant::now());
     while read_line(&mut reader, &mut line, COMPLAINT).await {
         let text = String::from_utf8_lossy(&line);
-        let text = text.trim_end();
-        tracing::info!(child = shared.name, "{text}");
-        shared.stderr().push(text);
+        let text = shared.mask.hide(text.trim_end());
+        shared.stderr().push(&text);
+        match pour.line(Instant::now()) {
+            Line::LeftOut => continue,
+            Line::Shown { before: 0 } => {}
+            Line::Shown { before } => left_out(shared, before),
+        }
+        tracing::info!(child = shared.name, "{}", pour::shown(&text));
     }
+    match pour.left() {
+        0 => {}
+        lines => left_out(shared, lines),
+    }
+}
+
+fn left_out(shared: &Shared, lines: u64) {
+    tracing::info!(child = shared.name, "{lines} lines left out");
 }
 
 /// The next line, or as much of it as fits; false at the end.

@@ -39,7 +39,8 @@ fn shell(script: &str) -> (Peer, Arc<Echo>) {
         timeout: None,
     };
     let handler = Arc::new(Echo::default());
-    let peer = Peer::start("a-child", &spawn, handler.clone()).unwrap();
+    let mask = Mask::of(["k3y-of-a-child".to_owned()]);
+    let peer = Peer::start("a-child", &spawn, mask, handler.clone()).unwrap();
     (peer, handler)
 }
 
@@ -115,6 +116,27 @@ async fn end_of_the_child_is_told_with_what_it_complained_of() {
         talk,
         "a-child wrote to its stdout what is no JSON-RPC message"
     );
+}
+
+#[tokio::test]
+async fn key_that_a_child_says_is_in_no_error() {
+    let how = fate("read line; echo \"no good: k3y-of-a-child\" >&2; exit 1").await;
+    assert_eq!(how, "a-child ended with exit status 1: no good: ***");
+    let (peer, _) =
+        shell(r#"read line; echo '{"id":1,"error":{"message":"k3y-of-a-child?"}}'; cat"#);
+    let Err(CallError::Refused(refusal)) = call(&peer).await else {
+        panic!("not refused")
+    };
+    assert_eq!(refusal.message, "***?");
+}
+
+#[tokio::test]
+async fn answer_to_nothing_is_passed_over() {
+    let (peer, _) = shell(
+        r#"read line; echo '{"id":"abc","result":1}'; echo '{"id":null,"error":{"message":"m"}}'
+           echo '{"id":99,"result":1}'; echo '{"id":1,"result":2}'; cat"#,
+    );
+    assert_eq!(call(&peer).await, Ok(json!(2)));
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ pub use listen::{Desk, Line, Tell};
 pub use slash::Slash;
 
 use super::Workspace;
+use crate::process::mask::Mask;
 use crate::stdio_rpc::Host;
 use crate::toolbox::Toolbox;
 pub(super) use find::{Found, of as found};
@@ -58,6 +59,8 @@ pub struct Means {
     pub env: Arc<BTreeMap<String, String>>,
     /// Where the SDKs are put.
     pub sdk: PathBuf,
+    /// What is shown nowhere of what plugins say.
+    pub mask: Mask,
     /// Known once the daemon's methods are.
     desk: Arc<OnceLock<Arc<dyn Desk>>>,
 }
@@ -68,8 +71,15 @@ impl Means {
             settings,
             env: Arc::new(env),
             sdk,
+            mask: Mask::default(),
             desk: Arc::default(),
         }
+    }
+
+    /// The same, with keys that a plugin's words may hold.
+    #[must_use]
+    pub fn hiding(self, mask: Mask) -> Self {
+        Self { mask, ..self }
     }
 
     /// Plugins reach the daemon's methods from now on.

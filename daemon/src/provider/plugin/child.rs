@@ -2,6 +2,7 @@
 //! nobody has used it for a while. Must never know what is said to them.
 
 use crate::process::Spawn;
+use crate::process::mask::Mask;
 use crate::stdio_rpc::{BoxFuture, CallError, Handler, Host, Live, Peer, Refusal, Streams, raw};
 use protocol::plugin::{EVENT, Setup};
 use serde_json::value::RawValue;
@@ -14,6 +15,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long a child may take to say what it offers.
 const SETUP: Duration = Duration::from_secs(20);
+
+/// The longest name of a provider, in bytes.
+const NAME: usize = 64;
 
 /// An executable that serves providers.
 #[derive(Clone, Debug)]
@@ -29,6 +33,8 @@ pub(in super::super) struct Executable {
 /// All of them, by path.
 pub(in super::super) struct Children {
     stop_after: Duration,
+    /// What no child's words show.
+    mask: Mask,
     /// Held for a look only; it grows with the executables that were used, which are few.
     all: Mutex<BTreeMap<PathBuf, Arc<Child>>>,
 }
@@ -38,6 +44,7 @@ pub(super) struct Child {
     /// For the timer, which must not keep it.
     this: Weak<Child>,
     stop_after: Duration,
+    mask: Mask,
     /// The process, while there is one. Held while it starts, so that it starts once.
     slot: tokio::sync::Mutex<Option<Slot>>,
 }
@@ -49,9 +56,10 @@ struct Slot {
 }
 
 impl Children {
-    pub(in super::super) fn new(stop_after: Duration) -> Self {
+    pub(in super::super) fn new(stop_after: Duration, mask: Mask) -> Self {
         Self {
             stop_after,
+            mask,
             all: Mutex::default(),
         }
     }
@@ -63,6 +71,7 @@ impl Children {
                 executable,
                 stop_after: self.stop_after,
                 this: this.clone(),
+                mask: self.mask.clone(),
                 slot: tokio::sync::Mutex::default(),
             })
         });
@@ -117,7 +126,8 @@ impl Child {
         };
         let streams = Arc::new(Streams::default());
         let listener = Arc::new(Listener(streams.clone()));
-        let peer = Peer::start(name, &spawn, listener).map_err(|error| error.to_string())?;
+        let peer = Peer::start(name, &spawn, self.mask.clone(), listener);
+        let peer = peer.map_err(|error| error.to_string())?;
         let nothing = raw(&json!({}));
         let setup = peer.call("plugin/setup", &nothing);
         let setup = timeout(SETUP, setup).await.map_err(|_| {
@@ -133,11 +143,31 @@ impl Child {
         })?;
         let setup: Setup = serde_json::from_str(setup.get())
             .map_err(|error| format!("what it says of itself cannot be read: {error}"))?;
+        let names = setup.providers.into_iter().map(|one| one.name);
+        let (providers, odd): (Vec<_>, Vec<_>) = names.partition(|one| can_be_typed(one));
+        for one in odd {
+            let shown: String = one.chars().take(NAME).collect();
+            tracing::warn!(
+                child = name,
+                "it registered {shown:?}, which is no name for a provider, and is passed over"
+            );
+        }
         Ok(Slot {
             live: Arc::new(Live::new(name, peer, streams)),
-            providers: setup.providers.into_iter().map(|one| one.name).collect(),
+            providers: providers.into(),
         })
     }
+}
+
+/// Whether people could give it behind `-p`.
+fn can_be_typed(name: &str) -> bool {
+    let odd = |c: char| c.is_whitespace() || c.is_control() || !is_visible(c);
+    !name.is_empty() && name.len() <= NAME && !name.starts_with('-') && !name.contains(odd)
+}
+
+/// Not one of the marks that stand for nothing that is seen.
+fn is_visible(c: char) -> bool {
+    !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// A provider's executable has nothing to ask.

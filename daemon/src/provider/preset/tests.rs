@@ -112,7 +112,7 @@ async fn what_is_missing_or_wrong_is_told_by_its_name() {
         (
             &[][..],
             "groq",
-            "groq has no key: set GROQ_API_KEY, or GROQ_BASE_URL for a server that needs none",
+            "groq has no key: set GROQ_API_KEY, or GROQ_BASE_URL for a server that needs none, where dwelld starts, or in config.toml: it takes no keys from a shell's environment, and `dwell daemon stop` and a new start has it look anew",
         ),
         (
             &[("CLOUDFLARE_API_KEY", "k")][..],

@@ -198,7 +198,7 @@ impl Plugin {
             &self.name,
             &streams,
         ));
-        let peer = Peer::start(&self.label, &spawn, ear.clone())
+        let peer = Peer::start(&self.label, &spawn, self.means.mask.clone(), ear.clone())
             .map_err(|error| format!("{} did not start: {error}", self.label))?;
         let live = Arc::new(Live::new(&self.label, peer, streams));
         ear.speaks_to(&live);

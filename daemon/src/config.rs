@@ -4,6 +4,7 @@ use crate::model::Settings as ModelSettings;
 use crate::provider::settings::{Named, Settings as ProviderSettings};
 use crate::session::conversation::History;
 use crate::toolbox::source::script::load::Settings as ScriptSettings;
+use crate::workspace::hooks::ShellHook;
 use crate::workspace::plugins::Settings as PluginSettings;
 use serde::Deserialize;
 use std::ffi::OsString;
@@ -20,6 +21,7 @@ pub struct Config {
     pub session: Session,
     pub script_tools: ScriptSettings,
     pub plugin: PluginSettings,
+    pub hooks: Vec<ShellHook>,
     pub limits: Limits,
     pub shutdown: Shutdown,
 }

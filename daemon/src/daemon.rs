@@ -138,6 +138,7 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         state_dir: dirs.state.clone(),
         script_tools: config.script_tools.clone(),
         plugins: plugins.clone(),
+        hooks: config.hooks.clone(),
     });
     let models = models(&config, &dirs);
     let parts = (store.clone(), workspaces.clone(), models.clone());

@@ -5,6 +5,7 @@ mod agents;
 mod agents_md;
 mod decision;
 mod file;
+pub mod hooks;
 mod permissions;
 pub mod plugins;
 mod scan;
@@ -31,6 +32,8 @@ pub struct Places {
     pub script_tools: Settings,
     /// What plugins are started with.
     pub plugins: plugins::Means,
+    /// Those of `config.toml`.
+    pub hooks: Vec<hooks::ShellHook>,
 }
 
 /// All workspaces; a cheap handle.

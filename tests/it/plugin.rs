@@ -468,3 +468,73 @@ fn plugin_of_the_documentation_needs_no_sdk() {
     assert_eq!(client.until_type("command_output").last()["text"], "SAY IT");
     assert_eq!(words(&mut client, &session, "/upper hello"), ["hello"]);
 }
+
+fn toml_hook(point: &str, tool: &str, command: &str, more: &str) -> String {
+    format!(
+        "[[hooks]]\npoint = \"{point}\"\ntool = \"{tool}\"\ncommand = '''{command}'''\n{more}\n"
+    )
+}
+
+#[test]
+fn shell_hook_passes_blocks_or_warns_by_its_exit_status() {
+    let config = [
+        toml_hook("before", "read", "cat > seen; echo noise; exit 0", ""),
+        toml_hook("before", "execute", "echo not this one >&2; exit 2", ""),
+        toml_hook("after", "list", "jq -e '.result | has(\"error\")' >&2", ""),
+        toml_hook("before", "glob", "exec sleep 60", "timeout_ms = 200"),
+    ];
+    let daemon = daemon_with(&[], &config.concat());
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    assert_eq!(read(&mut client, &session)["ok"], true);
+    let seen: Value = serde_json::from_str(&daemon.read("seen")).unwrap();
+    assert_eq!(
+        (&seen["point"], &seen["tool"], &seen["arguments"]["path"]),
+        (&json!("before"), &json!("read"), &json!("a.txt"))
+    );
+    let blocked = run(
+        &mut client,
+        &session,
+        "execute",
+        &json!({"command": "touch made"}),
+    );
+    assert_eq!(blocked["error"], "not this one");
+    assert!(!daemon.work().join("made").exists());
+    client.attach(&session, None);
+    assert_eq!(run(&mut client, &session, "list", &json!({}))["ok"], true);
+    let warned = client.until_type("notice");
+    let text = warned.last()["text"].as_str().unwrap();
+    assert!(text.contains("ended with exit status 1: false"), "{text}");
+    let late = run(&mut client, &session, "glob", &json!({"pattern": "*"}));
+    let error = late["error"].as_str().unwrap();
+    assert!(error.ends_with("did not end within 0.2 s"), "{error}");
+    until_true("nothing of it is left", SOON, || {
+        processes(&daemon, "sleep").is_empty()
+    });
+}
+
+#[test]
+fn directorys_hooks_count_when_it_is_trusted_and_a_file_that_cannot_be_read_refuses() {
+    let daemon = daemon_with(&[], "");
+    let hook = toml_hook(
+        "before",
+        "read",
+        "echo the directory says no >&2; exit 2",
+        "",
+    );
+    let path = daemon.write(".agents/config.toml", &hook);
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    assert_eq!(read(&mut client, &session)["ok"], true);
+    let yes = json!({"cwd": daemon.work(), "allow": true});
+    let trust = client.call("trust/answer", yes.clone());
+    assert_eq!(trust["files"][0]["path"], ".agents/config.toml");
+    assert_eq!(
+        read(&mut client, &session)["error"],
+        "the directory says no"
+    );
+    fs::write(&path, "[[hook]]\n").unwrap();
+    client.call("trust/answer", yes);
+    let error = read(&mut client, &session)["error"].to_string();
+    assert!(error.contains("cannot use .agents/config.toml"), "{error}");
+}

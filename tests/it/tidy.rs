@@ -25,6 +25,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "session::conversation::History",
             "toolbox::source::script::load::Settings",
             "transport::Limits",
+            "workspace::hooks::ShellHook",
             "workspace::plugins::Settings",
         ],
     ),

@@ -274,6 +274,7 @@ impl Gate {
                 call: self.run.call.clone(),
                 tool: self.tool.name().to_owned(),
                 arguments: Arc::clone(&self.arguments),
+                env: Arc::clone(&self.run.env),
                 result: result.cloned(),
                 port: Arc::clone(&self.run.port),
             };

@@ -16,6 +16,8 @@ pub struct HookCall {
     /// The tool's real name.
     pub tool: String,
     pub arguments: Arc<Map<String, Value>>,
+    /// The session's environment.
+    pub env: Arc<BTreeMap<String, String>>,
     /// The handler's object before `ok` is added; only after it.
     pub result: Option<Arc<Map<String, Value>>>,
     pub port: Arc<dyn CallPort>,

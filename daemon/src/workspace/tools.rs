@@ -1,6 +1,7 @@
-//! A workspace's toolbox: what is built in, and what is found beside. Made anew when the files are others than before.
-//! Must never offer what lies in a directory that is not trusted.
+//! A workspace's toolbox: what is built in, what is found beside, and the shell's hooks. Made anew when the files are
+//! others than before. Must never offer what lies in a directory that is not trusted.
 
+use super::hooks::{self, ShellHooks};
 use super::{Shared, Workspace, plugins};
 use crate::toolbox::Toolbox;
 use crate::toolbox::source::script::load::{Checked, Listing, Own};
@@ -12,6 +13,7 @@ use std::sync::Arc;
 /// The toolbox, and the files that it was made of.
 pub(super) struct Known {
     listing: Listing,
+    hooks: ShellHooks,
     toolbox: Arc<Toolbox>,
 }
 
@@ -33,6 +35,7 @@ impl Known {
     pub(super) fn only(builtins: Arc<Toolbox>) -> Self {
         Self {
             listing: Listing::default(),
+            hooks: ShellHooks::default(),
             toolbox: builtins,
         }
     }
@@ -58,22 +61,24 @@ impl Workspace {
         let state = self.shared.trusts.standing(&self.cwd).trust.state;
         let own = own_in(state);
         let found = plugins::found(&self.shared, &self.cwd, state);
+        let hooks = hooks::of(&self.shared, &self.cwd, state);
         let listing = self.shared.scripts.list(&self.cwd, own);
         {
             let known = self.known();
-            if known.listing == listing {
+            if known.listing == listing && known.hooks == hooks {
                 return (Arc::clone(&known.toolbox), found);
             }
         }
-        let toolbox = self.make(&listing);
+        let toolbox = self.make(&listing, &hooks);
         *self.known() = Known {
             listing,
+            hooks,
             toolbox: Arc::clone(&toolbox),
         };
         (toolbox, found)
     }
 
-    fn make(&self, listing: &Listing) -> Arc<Toolbox> {
+    fn make(&self, listing: &Listing, hooks: &ShellHooks) -> Arc<Toolbox> {
         let loaded = self.shared.scripts.load(listing, None);
         let mut toolbox = Toolbox::clone(&self.shared.builtins());
         for tool in loaded.tools {
@@ -82,6 +87,7 @@ impl Workspace {
         for problem in loaded.problems {
             toolbox.problem(problem);
         }
+        hooks.add_to(&mut toolbox, &self.cwd);
         Arc::new(toolbox)
     }
 

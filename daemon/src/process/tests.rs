@@ -289,13 +289,12 @@ async fn no_zombie_and_no_descriptor_is_left_behind() {
     let count = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     output_of(shell("true")).await;
     let before = count();
-    for _ in 0..20 {
+    for _ in 0..200 {
         output_of(shell("true")).await;
     }
-    assert!(
-        count() <= before + 8,
-        "other tests of this process open some too"
-    );
+    // Other tests of this process open some too, but one a call would be more than all of theirs.
+    let after = count();
+    assert!(after < before + 200, "{before} descriptors, then {after}");
     let is_zombie = |pid: &i32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.contains("(dwell-supervise) Z")

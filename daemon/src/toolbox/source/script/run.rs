@@ -5,6 +5,7 @@ mod child;
 pub(super) mod dotenv;
 mod environment;
 mod folder;
+pub(super) mod guard;
 mod outcome;
 pub(super) mod words;
 
@@ -15,12 +16,14 @@ use crate::toolbox::builtin::capture::Capture;
 use crate::toolbox::tool::{Call, Handler, Outcome, Tool};
 use child::{Complaints, Ended};
 use folder::Folder;
+use guard::Guard;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -166,16 +169,35 @@ impl Script {
             Ok(prepared) => prepared,
             Err(why) => return Map::from_iter([("error".to_owned(), why.into())]),
         };
+        // Without one there is no yes either: a guard that cannot ask refuses.
+        let guard = spawn
+            .env
+            .contains_key(super::standin::GUARD)
+            .then(|| Guard::open(&folder).ok())
+            .flatten();
         let mut printed = Capture::new(call);
         let mut complaints = Complaints::new(Some(call));
-        let exit = child::run(
+        let asking = AtomicBool::new(false);
+        let running = child::run(
             &spawn,
-            self.timeout,
-            &call.cancel,
+            child::Limit {
+                time: self.timeout,
+                cancel: &call.cancel,
+                asking: &asking,
+            },
             &mut printed,
             &mut complaints,
-        )
-        .await;
+        );
+        let guarding = async {
+            if let Some(guard) = guard {
+                guard.serve(call, &asking).await;
+            }
+            std::future::pending().await
+        };
+        let exit = tokio::select! {
+            exit = running => exit,
+            never = guarding => never,
+        };
         let ended = Ended {
             exit,
             stdout: printed.finish().await,
@@ -200,8 +222,12 @@ impl Script {
             .await?;
         let (mut printed, mut complaints) = (Complaints::new(None), Complaints::new(None));
         let never = CancellationToken::new();
-        let limit = SAYING.min(self.timeout);
-        let exit = child::run(&spawn, limit, &never, &mut printed, &mut complaints).await;
+        let limit = child::Limit {
+            time: SAYING.min(self.timeout),
+            cancel: &never,
+            asking: &AtomicBool::new(false),
+        };
+        let exit = child::run(&spawn, limit, &mut printed, &mut complaints).await;
         let said = outcome::written(folder.output()).await;
         match exit {
             Exit::Code(0) if said.is_empty() => Ok(printed.text()),
@@ -238,6 +264,9 @@ impl Script {
         self.check_content()?;
         let folder = Folder::make(around)?;
         let mut env = environment::of(self, declaration, around, &folder)?;
+        if guard::has_guards(&self.root.dir) {
+            guard::prepare(&self.root.bin, &folder, &mut env)?;
+        }
         let (program, args, stdin) = match self.language {
             Language::Bash => {
                 folder.write_call(&self.file, &declaration.function, &arguments)?;
@@ -312,7 +341,7 @@ impl Script {
 
     /// Puts our own `argc` before all others, for this script alone.
     fn stand_in(&self, env: &mut BTreeMap<String, String>, folder: &Folder) -> std::io::Result<()> {
-        folder::link_argc(&self.root.bin)?;
+        folder::link(&self.root.bin, "argc")?;
         let path = env.get("PATH").cloned().unwrap_or_default();
         let path = format!("{}:{path}", self.root.bin.display());
         env.insert("PATH".to_owned(), path);

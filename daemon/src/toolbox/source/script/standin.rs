@@ -2,6 +2,7 @@
 //! the script's `eval`. Must never print a word of a model's that is not quoted.
 
 mod assign;
+mod guard;
 mod other;
 mod quote;
 
@@ -13,12 +14,23 @@ use std::path::{Path, PathBuf};
 /// Names the file that holds the call, for the script that it is about.
 pub(super) const CALL: &str = "DWELL_TOOL_CALL";
 
-/// Does what `argc` does and never returns, if that is the name that this process was started by. Call it before
+/// Names the folder of the call, for guards that run in it.
+pub(super) const GUARD: &str = "DWELL_TOOL_GUARD_DIR";
+
+/// What guards are started as.
+pub(super) const GUARD_NAME: &str = "dwell-guard";
+
+/// Does what `argc` does, or a guard, and never returns, if that is the name that this process was started by. Call it before
 /// anything else.
 pub fn main_if_asked() {
     let name = std::env::args_os().next().unwrap_or_default();
-    if Path::new(&name).file_name() == Some(OsStr::new("argc")) {
-        std::process::exit(main());
+    match Path::new(&name).file_name().and_then(OsStr::to_str) {
+        Some("argc") => std::process::exit(main()),
+        Some(GUARD_NAME) => {
+            let args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+            std::process::exit(guard::main(&args.collect::<Vec<_>>()))
+        }
+        _ => {}
     }
 }
 

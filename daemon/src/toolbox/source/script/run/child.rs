@@ -5,9 +5,11 @@ use crate::toolbox::tool::Call;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What is kept of the complaints; the end says most.
@@ -22,11 +24,18 @@ pub(super) struct Ended {
     pub(super) stderr: String,
 }
 
+/// What may end it before its own end.
+pub(super) struct Limit<'l> {
+    pub(super) time: Duration,
+    pub(super) cancel: &'l CancellationToken,
+    /// Whether it waits for a person's answer.
+    pub(super) asking: &'l AtomicBool,
+}
+
 /// Runs it to its end; both outputs are taken as they come.
 pub(super) async fn run(
     spawn: &Spawn,
-    limit: Duration,
-    cancel: &CancellationToken,
+    limit: Limit<'_>,
     printed: &mut dyn Sink,
     complaints: &mut dyn Sink,
 ) -> Exit {
@@ -43,12 +52,17 @@ pub(super) async fn run(
         mut stderr,
     } = pipes;
     // Ours, so that the end of its time can be told from a cancel.
+    let Limit {
+        time,
+        cancel,
+        asking,
+    } = limit;
     let stop = cancel.child_token();
     let mut over = false;
     let ended = running.ended(&stop);
     let feeding = feed(stdin, spawn.stdin.as_deref().unwrap_or_default());
-    let time = tokio::time::sleep(limit);
-    tokio::pin!(ended, feeding, time);
+    let end = tokio::time::sleep(time);
+    tokio::pin!(ended, feeding, end);
     let (mut fed, mut said, mut complained) = (false, Vec::new(), Vec::new());
     let (mut out_open, mut err_open) = (true, true);
     let exit = loop {
@@ -65,10 +79,14 @@ pub(super) async fn run(
             }
             () = &mut feeding, if !fed => fed = true,
             exit = &mut ended => break exit,
-            () = &mut time, if !over => {
-                over = true;
-                stop.cancel();
-            }
+            () = &mut end, if !over => match asking.load(Ordering::Relaxed) {
+                // A person who thinks is none of the script's time.
+                true => end.as_mut().reset(Instant::now() + time),
+                false => {
+                    over = true;
+                    stop.cancel();
+                }
+            },
         }
     };
     rest(&stdout, &mut said);

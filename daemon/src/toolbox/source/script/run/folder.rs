@@ -23,6 +23,10 @@ impl Folder {
         Ok(folder)
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// `LLM_OUTPUT`.
     pub(super) fn output(&self) -> PathBuf {
         self.0.join("output")
@@ -54,15 +58,15 @@ pub(super) fn private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// This very program under the name `argc`. A link that an earlier release left is replaced.
-pub(super) fn link_argc(bin: &Path) -> io::Result<()> {
-    let link = bin.join("argc");
+/// This very program under another name. A link that an earlier release left is replaced.
+pub(super) fn link(bin: &Path, name: &str) -> io::Result<()> {
+    let link = bin.join(name);
     let own = std::env::current_exe()?;
     if fs::read_link(&link).is_ok_and(|target| target == own) {
         return Ok(());
     }
     private(bin)?;
-    let fresh = bin.join(format!("argc.{}", std::process::id()));
+    let fresh = bin.join(format!("{name}.{}", std::process::id()));
     let _ = fs::remove_file(&fresh);
     symlink(own, &fresh)?;
     fs::rename(fresh, link)

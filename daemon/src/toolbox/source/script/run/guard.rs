@@ -1,0 +1,170 @@
+//! Guards of a folder of tools: scripts that ask a person before something happens. They ask through approvals, and only an
+//! explicit yes is one. Must never take a call's end, an odd question or a failure for a yes.
+
+use super::folder::Folder;
+use super::text;
+use crate::toolbox::permission::place::Ground;
+use crate::toolbox::tool::Call;
+use crate::toolbox::{CallPort, Question};
+use protocol::approval::Answer;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::pipe;
+
+/// Bash reads this before every script that a tool starts.
+const BEFORE: &str = "case \"$0\" in */utils/guard_*.sh) exec \"$DWELL_TOOL_GUARD\" \"$0\" \"$@\" ;; esac\n\
+                      if [ -n \"$DWELL_TOOL_BASH_ENV\" ]; then . \"$DWELL_TOOL_BASH_ENV\"; fi\n";
+/// A question above this is none.
+const LONGEST: usize = 256 * 1024;
+
+/// Whether a root has guards at all; a tool of one that has none pays nothing for them.
+pub(super) fn has_guards(root: &Path) -> bool {
+    let files = fs::read_dir(root.join("utils")).into_iter().flatten();
+    files.flatten().any(|file| {
+        let name = file.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("guard_") && name.ends_with(".sh")
+    })
+}
+
+/// Makes the pipes that a guard asks through, and has bash start ours in its place.
+pub(super) fn prepare(
+    bin: &Path,
+    folder: &Folder,
+    env: &mut BTreeMap<String, String>,
+) -> io::Result<()> {
+    for name in [ASK, ANSWER] {
+        let mode = Mode::RUSR | Mode::WUSR;
+        mknodat(CWD, folder.path().join(name), FileType::Fifo, mode, 0)?;
+    }
+    let before = folder.path().join("before.bash");
+    fs::write(&before, BEFORE)?;
+    super::folder::link(bin, super::super::standin::GUARD_NAME)?;
+    if let Some(own) = env.insert("BASH_ENV".to_owned(), text(&before)?) {
+        env.insert("DWELL_TOOL_BASH_ENV".to_owned(), own);
+    }
+    let guard = bin.join(super::super::standin::GUARD_NAME);
+    env.insert("DWELL_TOOL_GUARD".to_owned(), text(&guard)?);
+    env.insert(
+        super::super::standin::GUARD.to_owned(),
+        text(folder.path())?,
+    );
+    Ok(())
+}
+
+/// The pipes in a call's folder.
+pub(in super::super) const ASK: &str = "ask";
+pub(in super::super) const ANSWER: &str = "answer";
+
+/// Answers the guards of one call.
+pub(super) struct Guard {
+    ask: BufReader<pipe::Receiver>,
+    answer: pipe::Sender,
+}
+
+impl Guard {
+    /// Both ends of both pipes are held, so that neither ends while the call runs.
+    pub(super) fn open(folder: &Folder) -> io::Result<Self> {
+        let mut options = pipe::OpenOptions::new();
+        options.read_write(true);
+        Ok(Self {
+            ask: BufReader::new(options.open_receiver(folder.path().join(ASK))?),
+            answer: options.open_sender(folder.path().join(ANSWER))?,
+        })
+    }
+
+    /// Goes on until nothing can be read any more. `asking` says while a person is asked.
+    pub(super) async fn serve(mut self, call: &Call, asking: &AtomicBool) {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match self.ask.read_until(b'\n', &mut line).await {
+                Ok(1..) if line.len() <= LONGEST => {}
+                _ => return,
+            }
+            let Ok(question) = serde_json::from_slice::<Value>(&line) else {
+                continue;
+            };
+            let yes = decide(call, &question, asking).await;
+            let answer = format!("{} {}\n", question["id"], if yes { "yes" } else { "no" });
+            if self.answer.write_all(answer.as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+async fn decide(call: &Call, question: &Value, asking: &AtomicBool) -> bool {
+    let script = PathBuf::from(question["script"].as_str().unwrap_or_default());
+    let name = script
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let words: Vec<_> = question["arguments"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let is_path = name == "guard_path";
+    if let (true, Some(path)) = (is_path, words.first())
+        && is_inside(call, question["cwd"].as_str().unwrap_or_default(), path).await
+    {
+        return true;
+    }
+    let said = if is_path { words.get(1) } else { words.first() };
+    let why = said.filter(|said| !said.trim().is_empty());
+    let why = why.map_or_else(
+        || format!("{name} asks whether to go on"),
+        |why| (*why).to_owned(),
+    );
+    asking.store(true, Ordering::Relaxed);
+    let yes = ask(call, &name, &json!({"arguments": words}), &why).await;
+    asking.store(false, Ordering::Relaxed);
+    yes
+}
+
+/// As a call of its own, so that it is another question than the one whether the tool may run.
+async fn ask(call: &Call, name: &str, arguments: &Value, why: &str) -> bool {
+    let port: &dyn CallPort = &*call.port;
+    let Ok(child) = port.child(&call.call, name, arguments).await else {
+        return false;
+    };
+    let question = Question {
+        call: &child,
+        tool: name,
+        arguments,
+        why,
+    };
+    let verdict = port.ask(question).await;
+    let yes = verdict.is_ok_and(|verdict| verdict.answer == Answer::Allow);
+    let result = Map::from_iter([
+        ("allowed".to_owned(), yes.into()),
+        ("ok".to_owned(), true.into()),
+    ]);
+    let recorded = port.child_done(&child, &result, 0).await;
+    yes && recorded.is_ok()
+}
+
+/// Where a path leads is decided by its components, with links followed.
+async fn is_inside(call: &Call, cwd: &str, path: &str) -> bool {
+    let ground = Ground {
+        cwd: call.cwd.clone(),
+        spill_dir: call.spill_dir.clone(),
+        home: call.env.get("HOME").map(PathBuf::from),
+    };
+    // What begins with a tilde is the home directory's; all else is where the guard itself was started.
+    let path = match path.starts_with('~') {
+        true => path.to_owned(),
+        false => Path::new(cwd).join(path).to_string_lossy().into_owned(),
+    };
+    let inside = tokio::task::spawn_blocking(move || ground.place(&path).inside).await;
+    inside.unwrap_or(false)
+}

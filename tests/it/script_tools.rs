@@ -384,6 +384,11 @@ fn an_agent_has_its_own_tools_its_words_and_its_beginnings() {
         has("add") && has("time") && has("read") && !has("other"),
         "{listed}"
     );
+    let result = run(&mut client, &session, "other", &json!({}));
+    assert!(
+        result["error"].as_str().unwrap().contains("unknown tool"),
+        "what is not offered does not run: {result}"
+    );
     let result = run(&mut client, &session, "add", &json!({"text": "milk"}));
     assert_eq!(result["output"], "todo add calm milk");
     let context = client
@@ -536,4 +541,16 @@ fn a_guard_of_paths_asks_about_what_lies_outside_by_components_and_links() {
         client.answer(&asked["approval"], "deny").unwrap();
         assert_eq!(client.response(id).unwrap()["ok"], false, "{outside}");
     }
+}
+
+#[test]
+fn a_call_that_a_model_writes_as_text_is_text() {
+    let daemon = with_tools(&[("time.sh", TIME)]);
+    let mut client = daemon.client();
+    let session = client.session_with(json!({"cwd": daemon.work(), "provider": "script"}));
+    client.attach(&session, None);
+    client.start(&session, "say {\"name\": \"time\", \"parameters\": {}}");
+    let events = client.until_ended();
+    assert_eq!(events.said(), "{\"name\": \"time\", \"parameters\": {}}");
+    assert!(events.of("doing").is_empty());
 }

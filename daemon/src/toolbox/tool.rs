@@ -90,6 +90,8 @@ pub struct Tool {
     required: Vec<String>,
     /// Parameters that models are shown by another name, as theirs would be refused: that name, and the real one.
     renamed: BTreeMap<String, String>,
+    /// What an argument that is null means.
+    null: Null,
     aliases: Vec<String>,
     source: String,
     access: AccessBy,
@@ -97,6 +99,12 @@ pub struct Tool {
     pub(super) paths: Vec<&'static str>,
     pub(super) handler: Option<Sealed>,
     schema: Schema,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Null {
+    Value,
+    Nothing,
 }
 
 #[derive(Clone, Copy)]
@@ -113,6 +121,7 @@ impl Tool {
             params: Map::new(),
             required: Vec::new(),
             renamed: BTreeMap::new(),
+            null: Null::Value,
             aliases: Vec::new(),
             source: "builtin".to_owned(),
             access: AccessBy::Always(Access::Unknown),
@@ -164,6 +173,13 @@ impl Tool {
     #[must_use]
     pub fn required(mut self, name: &str) -> Self {
         self.required.push(name.to_owned());
+        self
+    }
+
+    /// An argument that is null counts as one that was not given.
+    #[must_use]
+    pub fn null_is_nothing(mut self) -> Self {
+        self.null = Null::Nothing;
         self
     }
 
@@ -293,12 +309,12 @@ impl Tool {
     /// Arguments by the names that the tool knows them by.
     pub(super) fn own_names(&self, arguments: Value) -> Value {
         match arguments {
-            Value::Object(arguments) if !self.renamed.is_empty() => {
+            Value::Object(arguments) => {
                 let own = |name: String| self.renamed.get(&name).cloned().unwrap_or(name);
-                let renamed = arguments
-                    .into_iter()
-                    .map(|(name, value)| (own(name), value));
-                Value::Object(renamed.collect())
+                let given =
+                    |(_, value): &(String, Value)| self.null == Null::Value || !value.is_null();
+                let arguments = arguments.into_iter().filter(given);
+                Value::Object(arguments.map(|(name, value)| (own(name), value)).collect())
             }
             other => other,
         }

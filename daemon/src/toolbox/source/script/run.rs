@@ -95,6 +95,7 @@ impl Around {
 pub fn tool(script: &Arc<Script>, declaration: &Arc<Declaration>) -> Tool {
     let tool = Tool::new(&declaration.name, &declaration.description)
         .params(declaration.properties.clone())
+        .null_is_nothing()
         .source("script");
     let runner = Runner {
         script: Arc::clone(script),

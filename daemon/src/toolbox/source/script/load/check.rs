@@ -21,7 +21,10 @@ impl Scripts {
     /// Looks at all of them, those of a directory that is not trusted too; `env` is where they would run. Blocks on the
     /// disk.
     pub fn check(&self, cwd: &Path, env: &BTreeMap<String, String>) -> Checked {
-        let listing = self.list(cwd, Own::Trusted);
+        let mut listing = self.list(cwd, Own::Trusted);
+        for folder in self.folders(cwd, Own::Trusted) {
+            folder.list_agents(&mut listing);
+        }
         let loaded = self.load(&listing, None);
         let mut checked = Checked {
             files: listing.files.len(),

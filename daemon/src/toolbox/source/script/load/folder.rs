@@ -1,6 +1,6 @@
 //! One folder of tools: which of its files are offered. Must never open a file that is not a regular one.
 
-use super::{AgentFiles, Kind, Language, Listing, Root, is_name};
+use super::{AgentFiles, Definition, Kind, Language, Listing, Root, is_name};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io;
@@ -90,6 +90,24 @@ impl Folder {
             .collect();
         found.sort();
         found
+    }
+
+    /// The own tools of all agents in it, and what is wrong with those that cannot be read.
+    pub(super) fn list_agents(&self, listing: &mut Listing) {
+        for dir in self.agents() {
+            match Definition::read(&dir) {
+                Ok(agent) => {
+                    let files = self.list_agent(&agent.name).listing;
+                    let own = files
+                        .files
+                        .into_iter()
+                        .filter(|file| file.kind == Kind::Agent);
+                    listing.files.extend(own);
+                    listing.problems.extend(files.problems);
+                }
+                Err(why) => listing.problems.push(why),
+            }
+        }
     }
 
     pub(super) fn agent(&self, name: &str) -> PathBuf {

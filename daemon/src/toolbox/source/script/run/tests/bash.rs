@@ -237,3 +237,19 @@ async fn a_script_that_reads_its_own_words_gets_them() {
     .await;
     assert_eq!(result["output"], "<--text=a b><--dry><--><-x>");
 }
+
+#[tokio::test]
+async fn null_is_not_given_and_empty_is_given() {
+    check(
+        "# @option --a A\n# @option --b B",
+        json!({"a": null, "b": ""}),
+        "declare -- argc_b=\"\"",
+    )
+    .await;
+    refused(
+        "# @option --a! A",
+        json!({"a": null}),
+        "missing required properties: a",
+    )
+    .await;
+}

@@ -1,7 +1,7 @@
 //! `config.toml` and the directories: what people set, read once at start. Must never create or change a file.
 
 use crate::model::Settings as ModelSettings;
-use crate::provider::settings::{Named, Settings as ProviderSettings};
+use crate::provider::settings::Settings as ProviderSettings;
 use crate::session::conversation::History;
 use crate::toolbox::source::script::load::Settings as ScriptSettings;
 use crate::workspace::hooks::ShellHook;
@@ -9,6 +9,9 @@ use crate::workspace::plugins::Settings as PluginSettings;
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+/// The longest reply where nothing is said of it: several times what any model writes at once.
+pub const REPLY: u64 = 8 << 20;
 
 /// The whole file. A name that is not among these is an error, since it is most likely a slip.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -31,6 +34,8 @@ pub struct Config {
 pub struct Turn {
     /// Round trips in a turn before it is stopped.
     pub max_rounds: u32,
+    /// Bytes of text, thinking and arguments in one reply of a model; what comes beyond is not waited for.
+    pub max_reply_bytes: u64,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -69,7 +74,10 @@ pub struct Shutdown {
 
 impl Default for Turn {
     fn default() -> Self {
-        Self { max_rounds: 100 }
+        Self {
+            max_rounds: 100,
+            max_reply_bytes: REPLY,
+        }
     }
 }
 
@@ -111,7 +119,7 @@ impl Config {
         };
         let config: Self = toml::from_str(&text).map_err(|error| {
             // The parser shows the line, which may hold a key.
-            let shown = match (provider_at_fault(&text), text.contains("api_key")) {
+            let shown = match (ProviderSettings::fault(&text), text.contains("api_key")) {
                 (Some(fault), _) => fault,
                 (None, true) => error.message().to_owned(),
                 (None, false) => error.to_string(),
@@ -123,20 +131,6 @@ impl Config {
         }
         Ok(config)
     }
-}
-
-/// The table that is wrong: tables of any name have no place in the parser's own message.
-fn provider_at_fault(text: &str) -> Option<String> {
-    let mut all: toml::Table = toml::from_str(text).ok()?;
-    let toml::Value::Table(providers) = all.remove("provider")? else {
-        return None;
-    };
-    let tables = providers.into_iter().filter(|(_, table)| table.is_table());
-    tables.into_iter().find_map(|(name, table)| {
-        let read: Result<Named, _> = table.try_into();
-        let error = read.err()?;
-        Some(format!("[provider.{name}]: {}", error.message().trim()))
-    })
 }
 
 /// A file with a key is for its owner alone.
@@ -267,7 +261,7 @@ mod tests {
             assert!(toml::from_str::<Config>(slip).is_err(), "{slip}");
         }
         let fault =
-            provider_at_fault("[provider]\ndefault = 'x'\n[provider.house]\napi = 'grpc'\n");
+            ProviderSettings::fault("[provider]\ndefault = 'x'\n[provider.house]\napi = 'grpc'\n");
         let fault = fault.expect("a fault");
         assert!(
             fault.starts_with("[provider.house]: ") && fault.contains("grpc"),

@@ -226,6 +226,7 @@ fn services(
         workspaces,
         limits: Limits {
             max_rounds: config.turn.max_rounds,
+            max_reply_bytes: config.turn.max_reply_bytes,
             history: config.history.tools,
             unload_after_ms: config.session.unload_after_ms,
         },

@@ -4,6 +4,7 @@
 mod catalogue;
 mod file;
 mod pull;
+mod record;
 
 use crate::process::mask::Mask;
 use catalogue::{Catalogue, file_name};
@@ -107,11 +108,9 @@ impl Models {
         }
         // Under the lock: a pull that has just ended has left the model.
         let shown = entry.shown(&self.inner.means.folder);
-        if shown.path.is_some() {
-            let (_, state) = watch::channel(State::Ended(Ok(shown)));
-            return Ok(Pull::of(state));
+        if shown.path.is_none() {
+            self.inner.means.check_engine()?;
         }
-        self.inner.means.check_engine()?;
         let (tell, state) = watch::channel(State::Begun);
         let tell = Arc::new(tell);
         pulls.insert(name.to_owned(), state.clone());
@@ -123,7 +122,16 @@ impl Models {
             let progress = Arc::clone(&tell);
             // Whether anybody listens or not.
             let told = move |far| drop(progress.send(State::Progress(far)));
-            let ended = pull::pull(means, entry, told).await;
+            let path = shown.path.as_ref().map(PathBuf::from);
+            let whole = match path {
+                Some(path) => file::blocking(move || record::check(&path)).await,
+                None => Ok(false),
+            };
+            let ended = match whole {
+                Ok(true) => Ok(shown),
+                Ok(false) => pull::pull(means, entry, told).await,
+                Err(error) => Err(error),
+            };
             match &ended {
                 Ok(model) => tracing::info!(model = name, path = model.path, "a model was pulled"),
                 Err(error) => tracing::warn!(model = name, "a model was not pulled: {error}"),
@@ -154,12 +162,13 @@ impl Models {
             .iter()
             .map(|entry| entry.shown(folder))
             .collect();
-        let known: Vec<_> = all.iter().filter_map(|model| model.path.clone()).collect();
+        let named = catalogue.models.iter();
+        let known: Vec<_> = named.map(|entry| entry.path(folder)).collect();
         for path in file::models(folder) {
-            let shown = path.display().to_string();
-            if known.contains(&shown) {
+            if known.contains(&path) {
                 continue;
             }
+            let shown = path.display().to_string();
             let stem = path.file_stem().unwrap_or_default();
             all.push(LocalModel {
                 name: stem.to_string_lossy().into_owned(),
@@ -181,6 +190,7 @@ impl Models {
             return Err(unknown(name, &catalogue));
         }
         file::remove(&path)?;
+        record::forget(&path)?;
         file::remove(&pull::part(&path))?;
         file::remove_folder(&pull::workshop(&path))
     }
@@ -244,15 +254,22 @@ impl Pull {
 }
 
 impl catalogue::Entry {
+    fn path(&self, folder: &Path) -> PathBuf {
+        folder.join(file_name(&self.name).unwrap_or_default())
+    }
+
     fn shown(&self, folder: &Path) -> LocalModel {
-        let path = folder.join(file_name(&self.name).unwrap_or_default());
+        let path = self.path(folder);
         let there = path.metadata().ok().filter(|meta| meta.is_file());
+        let damaged = there.is_some() && record::is_damaged(&path);
+        let there = there.filter(|_| !damaged);
         LocalModel {
             name: self.name.clone(),
             about: Some(self.about.clone()),
             licence: Some(self.licence.clone()),
             size: there.as_ref().map_or(self.size, std::fs::Metadata::len),
             path: there.map(|_| path.display().to_string()),
+            damaged,
             demo: self.demo,
         }
     }

@@ -77,6 +77,8 @@ pub struct Context {
     pub env: Arc<BTreeMap<String, String>>,
     pub spill_dir: PathBuf,
     pub toolbox: Arc<Toolbox>,
+    /// What a model may say at most in one round trip.
+    pub max_reply_bytes: u64,
     pub cancel: CancellationToken,
     pub port: Arc<dyn TurnPort>,
 }

@@ -66,6 +66,9 @@ pub struct LocalModel {
     /// The file, when it is on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// A file lies there that is not what was pulled; pulling the model again fetches it anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
     /// A model that shows how things work, and not more: whoever shows its answers says so.
     #[serde(default)]
     pub demo: bool,

@@ -129,6 +129,39 @@ fn a_pull_goes_on_where_an_earlier_one_ended() {
 }
 
 #[test]
+fn a_damaged_model_is_listed_as_that_and_fetched_anew() {
+    let server = FileServer::start(gguf::gguf(Weight::Light));
+    let daemon = TestDaemon::start_in(served(&server));
+    let mut client = daemon.client();
+    pull(&mut client);
+    let path = file(&daemon, "smollm2.gguf");
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let list = Dwell::new(&daemon).args(["model", "list"]).ok();
+    assert!(
+        list.contains("smollm2") && list.contains(" damaged "),
+        "{list}"
+    );
+    assert!(!list.contains(" here "), "{list}");
+    let pulled = pull(&mut client);
+    assert_eq!(pulled["path"], path.to_str().unwrap());
+    assert_eq!(fs::read(&path).unwrap().len(), whole.len());
+    // Of the same size, which only its sum tells.
+    let mut other = whole.clone();
+    *other.last_mut().unwrap() ^= 1;
+    fs::write(&path, &other).unwrap();
+    pull(&mut client);
+    assert!(fs::read(&path).unwrap() != other);
+    assert_eq!(server.asked(), [0, 0, 0]);
+    pull(&mut client);
+    assert_eq!(
+        server.asked(),
+        [0, 0, 0],
+        "a whole one is not fetched again"
+    );
+}
+
+#[test]
 fn a_file_with_another_sum_is_refused_and_removed() {
     let mut bytes = gguf::gguf(Weight::Light);
     let server = FileServer::start(bytes.clone());

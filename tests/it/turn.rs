@@ -2,7 +2,8 @@
 
 use harness::client::TestClient;
 use harness::daemon::TestDaemon;
-use harness::model::{Answer, FakeModel};
+use harness::model::{Answer, FakeModel, Step};
+use harness::sandbox::Sandbox;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -328,6 +329,29 @@ fn a_providers_failure_ends_the_turn_with_its_message_and_keeps_what_was_said() 
         client.call("session/get", json!({"session": session}))["state"],
         "idle"
     );
+}
+
+#[test]
+fn a_reply_without_end_is_broken_off_at_its_limit_and_what_was_said_is_kept() {
+    let endless = (0..200).fold(Answer::open(), |answer, _| answer.say(&"word ".repeat(20)));
+    let model = FakeModel::start([endless.step(Step::Stall)]);
+    let mut sandbox = Sandbox::new();
+    std::fs::write(
+        sandbox.path("config").join("config.toml"),
+        "[turn]\nmax_reply_bytes = 1000\n",
+    )
+    .unwrap();
+    sandbox.set("OPENAI_BASE_URL", model.base_url());
+    let daemon = TestDaemon::start_in(sandbox);
+    let mut client = daemon.client();
+    let session =
+        client.session_with(json!({"cwd": daemon.work(), "provider": "openai", "model": "m"}));
+    let events = client.turn(&session, "go on for ever");
+    let last = events.last();
+    assert_eq!(last["status"], "failed", "{last}");
+    let reply = last["reply"].as_str().unwrap();
+    assert!(reply.contains("longer than 1000 bytes"), "{reply}");
+    assert_eq!(events.said(), "word ".repeat(200));
 }
 
 #[test]

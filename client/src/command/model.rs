@@ -56,10 +56,10 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
 }
 
 fn shown(model: &LocalModel) -> String {
-    let state = if model.path.is_some() {
-        "here"
-    } else {
-        "to pull"
+    let state = match (model.damaged, &model.path) {
+        (true, _) => "damaged",
+        (false, Some(_)) => "here",
+        (false, None) => "to pull",
     };
     let size = progress::bytes(model.size);
     let licence = model.licence.as_deref().unwrap_or("-");

@@ -6,7 +6,7 @@ mod pip;
 
 use super::catalogue::{Entry, Source, file_name};
 use super::file::{blocking, check_room, failed, remove, remove_folder, sum};
-use super::{Means, ModelError};
+use super::{Means, ModelError, record};
 use crate::process::{self, Exit, Spawn};
 use protocol::provider::{LocalModel, ModelProgress, PullStep};
 use std::ffi::OsString;
@@ -55,8 +55,12 @@ pub(super) async fn pull(
     job.check_room().await?;
     job.fetch().await?;
     job.prepare().await?;
-    let folder = workshop(&job.path);
-    blocking(move || remove_folder(&folder)).await?;
+    let path = job.path.clone();
+    blocking(move || {
+        remove_folder(&workshop(&path))?;
+        record::note(&path)
+    })
+    .await?;
     Ok(job.entry.shown(&job.means.folder))
 }
 

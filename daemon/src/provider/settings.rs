@@ -76,6 +76,20 @@ pub enum Thinking {
 }
 
 impl Settings {
+    /// Which table of a file is wrong: the parser knows no place for tables of any name.
+    pub fn fault(file: &str) -> Option<String> {
+        let mut all: toml::Table = toml::from_str(file).ok()?;
+        let toml::Value::Table(providers) = all.remove("provider")? else {
+            return None;
+        };
+        let tables = providers.into_iter().filter(|(_, table)| table.is_table());
+        tables.into_iter().find_map(|(name, table)| {
+            let read: Result<Named, _> = table.try_into();
+            let error = read.err()?;
+            Some(format!("[provider.{name}]: {}", error.message().trim()))
+        })
+    }
+
     pub(super) fn of(&self, name: &str) -> Named {
         self.named.get(name).cloned().unwrap_or_default()
     }

@@ -67,6 +67,8 @@ impl Services {
 pub struct Limits {
     /// Round trips in a turn.
     pub max_rounds: u32,
+    /// Bytes of one reply of a model.
+    pub max_reply_bytes: u64,
     pub history: History,
     /// How long a session stays in memory with nobody attached, in milliseconds.
     pub unload_after_ms: u64,
@@ -76,6 +78,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_rounds: 100,
+            max_reply_bytes: crate::config::REPLY,
             history: History::default(),
             unload_after_ms: 60_000,
         }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// How a round trip ended well.
 #[derive(Debug, Default)]
@@ -31,16 +32,24 @@ pub async fn run(context: &Context, round: Round) -> Result<Work, Stop> {
     let tools = context.toolbox.definitions();
     let mut message = round.message;
     for attempt in 1.. {
+        let full = Notify::new();
         let mut stream = Stream {
             context,
             message: &message,
+            left: context.max_reply_bytes.saturating_add(1),
+            full: &full,
             end: RoundEnd::default(),
         };
         let result = tokio::select! {
             biased;
             () = context.cancel.cancelled() => return Err(Stop::Cancelled),
+            () = full.notified() => return Err(too_long(context)),
             result = fetch(&provider, &messages, &tools, &mut stream) => result,
         };
+        // It may have ended in the same breath.
+        if stream.left == 0 {
+            return Err(too_long(context));
+        }
         let mut end = stream.end;
         match result {
             Ok(()) => {
@@ -52,6 +61,14 @@ pub async fn run(context: &Context, round: Round) -> Result<Work, Stop> {
         }
     }
     unreachable!("the policy gives up before the numbers end")
+}
+
+/// What was said till then stays.
+fn too_long(context: &Context) -> Stop {
+    let limit = context.max_reply_bytes;
+    Stop::Failed(format!(
+        "the model's reply is longer than {limit} bytes and was broken off there (turn.max_reply_bytes in config.toml sets the limit)"
+    ))
 }
 
 async fn fetch(
@@ -106,11 +123,18 @@ fn emitted(end: &RoundEnd) -> retry::Emitted {
 struct Stream<'a> {
     context: &'a Context,
     message: &'a MessageId,
+    /// Bytes that may still come, and one more; none when there were too many.
+    left: u64,
+    /// Told when there were.
+    full: &'a Notify,
     end: RoundEnd,
 }
 
 impl Stream<'_> {
     fn take(&mut self, event: ProviderEvent) {
+        if !self.fits(&event) {
+            return;
+        }
         match event {
             ProviderEvent::Saying(ref text) | ProviderEvent::Thinking(ref text)
                 if text.is_empty() =>
@@ -135,4 +159,29 @@ impl Stream<'_> {
         }
         self.context.port.emit(self.message, event);
     }
+
+    /// Whether there is room for it. Behind the first for which there is none there is room for nothing.
+    fn fits(&mut self, event: &ProviderEvent) -> bool {
+        let size = size(event);
+        if size < self.left {
+            self.left -= size;
+            return true;
+        }
+        self.left = 0;
+        self.full.notify_one();
+        false
+    }
+}
+
+/// Bytes of what a model said.
+fn size(event: &ProviderEvent) -> u64 {
+    let size = match event {
+        ProviderEvent::Saying(text) | ProviderEvent::Thinking(text) => text.len(),
+        ProviderEvent::Doing {
+            name, arguments, ..
+        } => name.len() + arguments.to_string().len(),
+        ProviderEvent::Signed(block) => block.to_string().len(),
+        ProviderEvent::Usage { .. } => 0,
+    };
+    size as u64
 }

@@ -10,6 +10,8 @@ use super::chunk::{CallDelta, Choice, Chunk, Delta, FunctionDelta, Text};
 use serde_json::{Map, Value, json};
 use std::mem;
 
+/// Calls of one answer.
+const CALLS: usize = 1000;
 /// The largest arguments of one call.
 const ARGUMENTS: usize = 16 * 1024 * 1024;
 
@@ -214,7 +216,14 @@ impl Completion<'_> {
             call.extra = extra;
         }
         call.take(function);
-        match call.arguments.len() > ARGUMENTS {
+        if self.calls.len() > CALLS {
+            return Err(ProviderError {
+                class: ErrorClass::Fatal,
+                message: format!("the model made more than {CALLS} calls at once"),
+            });
+        }
+        let call = &self.calls[place];
+        match call.arguments.len() + call.name.len() > ARGUMENTS {
             true => Err(ProviderError {
                 class: ErrorClass::Fatal,
                 message: format!("the arguments of {} are too large", call.name),

@@ -160,6 +160,7 @@ impl Actor {
             env: Arc::clone(&self.shared.env),
             spill_dir: self.spill_dir(),
             toolbox: self.shared.workspace.toolbox(),
+            max_reply_bytes: self.shared.services.limits.max_reply_bytes,
             cancel: cancel.clone(),
             port,
         };

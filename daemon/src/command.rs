@@ -3,11 +3,13 @@
 
 mod agent;
 mod clear;
+mod compact;
 mod complete;
 mod context;
 mod export;
 mod fork;
 mod help;
+mod init;
 mod model;
 mod permissions;
 mod plugin;
@@ -16,6 +18,7 @@ pub mod registry;
 mod reload;
 mod rename;
 mod sessions;
+mod skills;
 mod starter;
 mod table;
 mod tools;
@@ -34,6 +37,7 @@ const BUILTIN: &[fn() -> Command] = &[
     context::command,
     provider::command,
     model::command,
+    compact::command,
     clear::command,
     reload::command,
     sessions::command,
@@ -41,6 +45,8 @@ const BUILTIN: &[fn() -> Command] = &[
     fork::command,
     permissions::command,
     usage::command,
+    skills::command,
+    init::command,
     export::command,
     agent::command,
     starter::command,

@@ -9,6 +9,7 @@ pub mod hooks;
 mod permissions;
 pub mod plugins;
 mod scan;
+pub mod skills;
 mod tools;
 pub mod trust;
 
@@ -140,10 +141,16 @@ impl Workspace {
         self.shared.trusts.check(&self.cwd).await
     }
 
-    /// The text of the nearest `AGENTS.md` walking up from the directory, as it is now: the reading begins with the call,
-    /// so that whoever has something else to wait for first loses no time.
-    pub fn agents_md(&self) -> impl Future<Output = Option<String>> + Send + use<> {
-        let reading = self.blocking(|_, cwd| agents_md::nearest(cwd));
+    /// What the directory's people wrote for the model, as it is now: the nearest `AGENTS.md` walking up, and which skills
+    /// there are. The reading begins with the call, so that whoever has something else to wait for first loses no time.
+    pub fn guidance(&self) -> impl Future<Output = Option<String>> + Send + use<> {
+        let reading = self.blocking(|shared, cwd| {
+            let text = agents_md::nearest(cwd).map(|text| text.trim_end().to_owned());
+            let text = text.filter(|text| !text.is_empty());
+            let skills = skills::for_prompt(&skills::of(shared, cwd));
+            let both: Vec<String> = text.into_iter().chain(skills).collect();
+            (!both.is_empty()).then(|| both.join("\n\n"))
+        });
         async { reading.await.ok().flatten() }
     }
 

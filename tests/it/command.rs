@@ -188,3 +188,102 @@ fn names_arguments_and_files_complete() {
         Vec::<String>::new()
     );
 }
+
+#[test]
+fn compact_goes_on_with_the_models_summary_and_a_turn_that_fails_changes_nothing() {
+    let model = FakeModel::start([
+        Answer::text(["it is blue"]),
+        Answer::text(["Blue was", " chosen."]),
+        Answer::text(["as said"]),
+        Answer::status(400, "too long"),
+    ]);
+    let (_daemon, mut client, session) = TestDaemon::with_model(&model);
+    let nothing = run(&mut client, &session, "/compact");
+    assert_eq!(nothing["error"], "there is nothing to sum up yet");
+    client.turn(&session, "which colour?");
+    client.attach(&session, None);
+    assert_eq!(output(&mut client, &session, "/compact"), "");
+    assert_eq!(
+        client.until_type("compacted").last()["summary"],
+        "Blue was chosen."
+    );
+    client.turn(&session, "go on");
+    let request = model.requests().pop().unwrap()["messages"].to_string();
+    assert!(request.contains("Blue was chosen."), "{request}");
+    assert!(
+        !request.contains("which colour?") && !request.contains("Sum up"),
+        "{request}"
+    );
+
+    let failed = run(&mut client, &session, "/compact");
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.starts_with("there is no summary: Error: "), "{error}");
+    let context = output(&mut client, &session, "/context json");
+    assert!(
+        context.contains("Blue was chosen.") && context.contains("as said"),
+        "{context}"
+    );
+}
+
+#[test]
+fn init_starts_a_turn_for_everybody_to_see() {
+    let model = FakeModel::start([Answer::text(["written"])]);
+    let (_daemon, mut client, session) = TestDaemon::with_model(&model);
+    client.attach(&session, None);
+    assert_eq!(output(&mut client, &session, "/init"), "");
+    assert_eq!(client.until_ended().said(), "written");
+    assert!(
+        model.requests()[0]["messages"]
+            .to_string()
+            .contains("AGENTS.md")
+    );
+}
+
+#[test]
+fn skills_stand_in_the_prompt_by_name_and_are_read_by_the_tool() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    assert!(output(&mut client, &session, "/skills").starts_with("no skills"));
+    let run_skill = |client: &mut TestClient, name: &str| {
+        let params = json!({"session": session, "name": "skill", "arguments": {"name": name}});
+        client.call("tool/run", params)
+    };
+    assert!(
+        run_skill(&mut client, "pdf")["error"]
+            .to_string()
+            .contains("unknown tool")
+    );
+    daemon.write(
+        ".agents/skills/pdf/SKILL.md",
+        "---\nname: pdf\ndescription: Reads forms\n---\n# PDF\nUse pdftotext.\n",
+    );
+    let folder = daemon.path("home").join(".agents/skills");
+    for (name, about) in [("pdf", "another"), ("tidy", "Sweeps up")] {
+        std::fs::create_dir_all(folder.join(name)).unwrap();
+        let text = format!("---\nname: {name}\ndescription: {about}\n---\nbody");
+        std::fs::write(folder.join(name).join("SKILL.md"), text).unwrap();
+    }
+    let listed = output(&mut client, &session, "/skills");
+    assert!(
+        listed.starts_with("pdf   Reads forms  ") && listed.contains("tidy  Sweeps up"),
+        "{listed}"
+    );
+    let prompt = output(&mut client, &session, "/context json");
+    assert!(
+        prompt.contains("- pdf: Reads forms\\n- tidy: Sweeps up"),
+        "{prompt}"
+    );
+    assert!(!prompt.contains("pdftotext"));
+    let read = run_skill(&mut client, "pdf");
+    assert_eq!(read["content"], "# PDF\nUse pdftotext.");
+    assert_eq!(
+        read["directory"],
+        json!(daemon.work().join(".agents/skills/pdf"))
+    );
+    let unknown = run_skill(&mut client, "x");
+    assert_eq!(
+        unknown["error"],
+        "unknown skill: \"x\". Available: pdf, tidy."
+    );
+}

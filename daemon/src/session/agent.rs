@@ -17,9 +17,9 @@ impl Shared {
 
     /// The system prompt of a round trip of this turn.
     pub async fn system(&self, turn: Option<&TurnId>, spill_dir: PathBuf) -> String {
-        let agents_md = self.workspace.agents_md().await;
+        let guidance = self.workspace.guidance().await;
         let told = self.told(turn, spill_dir).await;
-        prompt::system(told.as_deref(), agents_md.as_deref())
+        prompt::system(told.as_deref(), guidance.as_deref())
     }
 
     /// What its agent is told: asked once a turn, as it may have to be run to say it.

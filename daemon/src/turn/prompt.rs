@@ -4,11 +4,12 @@ use crate::provider::Message;
 
 const IDENTITY: &str = "You are a terminal coding agent.";
 
-/// The system prompt: who the agent is, by its own words where it has some, and the text of `AGENTS.md`, where there is one.
-pub fn system(agent: Option<&str>, agents_md: Option<&str>) -> String {
+/// The system prompt: who the agent is, by its own words where it has some, and what the
+/// directory's people wrote for it, where they did.
+pub fn system(agent: Option<&str>, guidance: Option<&str>) -> String {
     let agent = agent.map(str::trim_end).filter(|text| !text.is_empty());
     let identity = agent.unwrap_or(IDENTITY);
-    match agents_md.map(str::trim_end).filter(|text| !text.is_empty()) {
+    match guidance.map(str::trim_end).filter(|text| !text.is_empty()) {
         Some(text) => format!("{identity}\n\n{text}"),
         None => identity.to_owned(),
     }

@@ -357,9 +357,9 @@ async fn answers_at_once_are_all_written() {
 #[tokio::test]
 async fn an_edit_of_agents_md_is_seen_at_once() {
     let place = Place::new();
-    assert_eq!(place.workspace().agents_md().await, None);
+    assert_eq!(place.workspace().guidance().await, None);
     fs::write(place.root.path().join("AGENTS.md"), "one").unwrap();
-    assert_eq!(place.workspace().agents_md().await.as_deref(), Some("one"));
+    assert_eq!(place.workspace().guidance().await.as_deref(), Some("one"));
     fs::write(place.cwd().join("AGENTS.md"), "two").unwrap();
-    assert_eq!(place.workspace().agents_md().await.as_deref(), Some("two"));
+    assert_eq!(place.workspace().guidance().await.as_deref(), Some("two"));
 }

@@ -2,6 +2,7 @@
 //! others than before. Must never offer what lies in a directory that is not trusted.
 
 use super::hooks::{self, ShellHooks};
+use super::skills::{self, Skill};
 use super::{Shared, Workspace, plugins};
 use crate::toolbox::Toolbox;
 use crate::toolbox::source::script::load::{Checked, Listing, Own};
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub(super) struct Known {
     listing: Listing,
     hooks: ShellHooks,
+    skills: Vec<Skill>,
     toolbox: Arc<Toolbox>,
 }
 
@@ -36,6 +38,7 @@ impl Known {
         Self {
             listing: Listing::default(),
             hooks: ShellHooks::default(),
+            skills: Vec::new(),
             toolbox: builtins,
         }
     }
@@ -62,25 +65,28 @@ impl Workspace {
         let own = own_in(state);
         let found = plugins::found(&self.shared, &self.cwd, state);
         let hooks = hooks::of(&self.shared, &self.cwd, state);
+        let skills = skills::of(&self.shared, &self.cwd);
         let listing = self.shared.scripts.list(&self.cwd, own);
         {
             let known = self.known();
-            if known.listing == listing && known.hooks == hooks {
+            if known.listing == listing && known.hooks == hooks && known.skills == skills {
                 return (Arc::clone(&known.toolbox), found);
             }
         }
-        let toolbox = self.make(&listing, &hooks);
+        let toolbox = self.make(&listing, &hooks, &skills);
         *self.known() = Known {
             listing,
             hooks,
+            skills,
             toolbox: Arc::clone(&toolbox),
         };
         (toolbox, found)
     }
 
-    fn make(&self, listing: &Listing, hooks: &ShellHooks) -> Arc<Toolbox> {
+    fn make(&self, listing: &Listing, hooks: &ShellHooks, skills: &[Skill]) -> Arc<Toolbox> {
         let loaded = self.shared.scripts.load(listing, None);
         let mut toolbox = Toolbox::clone(&self.shared.builtins());
+        skills::add_to(&mut toolbox, skills);
         for tool in loaded.tools {
             toolbox.add(tool);
         }

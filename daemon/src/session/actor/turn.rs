@@ -191,7 +191,7 @@ impl Actor {
     /// Begins to read the system prompt: files are read while the round trip's beginning is committed.
     fn read_prompt(&self, turn: Option<TurnId>) -> BoxFuture<'static, String> {
         if self.shared.agent.is_none() {
-            let reading = self.shared.workspace.agents_md();
+            let reading = self.shared.workspace.guidance();
             return Box::pin(async { prompt::system(None, reading.await.as_deref()) });
         }
         let shared = Arc::clone(&self.shared);

@@ -38,6 +38,12 @@ impl Sessions {
             .await
     }
 
+    /// The model goes on with the summary alone.
+    pub async fn compact(&self, session: &SessionId, summary: String) -> SessionResult<u64> {
+        self.record(session, EventKind::Compacted { summary }, Guard::WhenIdle)
+            .await
+    }
+
     pub async fn replace(&self, session: &SessionId, messages: Vec<Value>) -> SessionResult<u64> {
         for (n, message) in messages.iter().enumerate() {
             serde_json::from_value::<Message>(message.clone()).map_err(|error| {

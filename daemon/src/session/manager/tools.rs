@@ -11,6 +11,7 @@ use crate::toolbox::gate::Run;
 use crate::toolbox::source::script::agent::{Choice, Definition};
 use crate::workspace::Workspace;
 use crate::workspace::plugins::Slash;
+use crate::workspace::skills::Skill;
 use protocol::id::SessionId;
 use protocol::provider::{ModelInfo, ProviderInfo, ProviderInstance};
 use protocol::session::Session;
@@ -130,6 +131,12 @@ impl Sessions {
     pub async fn commands(&self, session: &SessionId) -> SessionResult<Vec<Slash>> {
         let handle = self.open(session).await?;
         Ok(handle.shared.workspace.commands().await)
+    }
+
+    /// The skills of a session's directory.
+    pub async fn skills(&self, session: &SessionId) -> SessionResult<Vec<Skill>> {
+        let handle = self.open(session).await?;
+        Ok(handle.shared.workspace.skills().await)
     }
 
     /// Starts the plugins of a session's directory anew; tells what is wrong with them.

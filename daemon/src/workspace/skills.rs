@@ -1,0 +1,203 @@
+//! Skills: texts that the model reads when it needs them, found in `.agents/skills/` of the user and of the directory.
+//! Must never run anything of a skill; like `AGENTS.md` it is words for the model, and counts without trust.
+
+use super::{Shared, Workspace, file};
+use crate::toolbox::Toolbox;
+use crate::toolbox::tool::{Access, Call, Outcome, Tool};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The longest `SKILL.md`.
+const LONGEST: u64 = 256 * 1024;
+/// More than these nobody tells apart, and each costs words in every round trip.
+const MOST: usize = 100;
+/// The longest description that goes into the prompt, in characters.
+const DESCRIPTION: usize = 1024;
+
+/// A skill as it is listed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skill {
+    pub name: String,
+    pub description: String,
+    /// Holds its `SKILL.md`, and what that speaks of.
+    pub folder: PathBuf,
+}
+
+/// The user's skills, with the directory's over those of the same name, by name.
+pub(super) fn of(shared: &Shared, cwd: &Path) -> Vec<Skill> {
+    let mut all: Vec<Skill> = Vec::new();
+    for root in [&*shared.places.home, cwd] {
+        for skill in inside(&root.join(".agents/skills")) {
+            match all.iter_mut().find(|known| known.name == skill.name) {
+                Some(known) => *known = skill,
+                None => all.push(skill),
+            }
+        }
+    }
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all.truncate(MOST);
+    all
+}
+
+fn inside(folder: &Path) -> Vec<Skill> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    folders.sort();
+    folders.into_iter().filter_map(read).collect()
+}
+
+fn read(folder: PathBuf) -> Option<Skill> {
+    let text = text_in(&folder).ok()?;
+    let own = folder.file_name()?.to_str()?.to_owned();
+    let (head, _) = split(&text);
+    let name = field(head, "name")
+        .filter(|name| !name.is_empty())
+        .unwrap_or(own);
+    let description = field(head, "description").unwrap_or_default();
+    Some(Skill {
+        name,
+        description: description.chars().take(DESCRIPTION).collect(),
+        folder,
+    })
+}
+
+fn text_in(folder: &Path) -> Result<String, String> {
+    let path = folder.join("SKILL.md");
+    let bytes = file::read(&path, LONGEST).map_err(|error| error.to_string())?;
+    let bytes = bytes.ok_or_else(|| format!("{} is gone", path.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The lines between the first two `---`, and what follows.
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim_start_matches('\u{feff}');
+    let Some(rest) = text
+        .strip_prefix("---")
+        .and_then(|rest| rest.split_once('\n'))
+    else {
+        return ("", text);
+    };
+    let mut at = 0;
+    for line in rest.1.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return (&rest.1[..at], &rest.1[at + line.len()..]);
+        }
+        at += line.len();
+    }
+    ("", text)
+}
+
+/// A value of the head, which is YAML: plain, in quotes, or folded over indented lines.
+fn field(head: &str, name: &str) -> Option<String> {
+    let mut lines = head.lines();
+    let first = lines.find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'))?;
+    let more = lines.take_while(|line| line.starts_with([' ', '\t']) || line.trim().is_empty());
+    let first = match first.trim() {
+        ">" | "|" | ">-" | "|-" | ">+" | "|+" => "",
+        first => first,
+    };
+    let words = [first].into_iter().chain(more.map(str::trim));
+    let value = words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
+    let quoted = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
+    let bare = quoted('"').or_else(|| quoted('\'')).unwrap_or(&value);
+    Some(bare.to_owned())
+}
+
+/// What the system prompt says of them; none when there are none.
+pub(super) fn for_prompt(skills: &[Skill]) -> Option<String> {
+    if skills.is_empty() {
+        return None;
+    }
+    let lines = skills.iter().map(|skill| {
+        let description = skill.description.replace('\n', " ");
+        format!("- {}: {description}", skill.name)
+            .trim_end_matches([' ', ':'])
+            .to_owned()
+    });
+    let list = lines.collect::<Vec<_>>().join("\n");
+    Some(format!(
+        "Skills that the tool `skill` reads, for when one fits the task:\n{list}"
+    ))
+}
+
+/// The tool `skill`, where there are any.
+pub(super) fn add_to(toolbox: &mut Toolbox, skills: &[Skill]) {
+    if skills.is_empty() {
+        return;
+    }
+    let skills: Arc<[Skill]> = skills.into();
+    let about = "Read a skill: instructions for a kind of task. Their names and what each is for stand in the system prompt.";
+    let tool = Tool::new("skill", about)
+        .param(
+            "name",
+            json!({"type": "string", "description": "The skill's name"}),
+        )
+        .required("name")
+        .access(Access::Nothing)
+        .handler(move |_: Call, arguments: Map<String, Value>| {
+            let skills = Arc::clone(&skills);
+            async move { open(&skills, arguments).await }
+        });
+    toolbox.add(tool);
+}
+
+async fn open(skills: &[Skill], arguments: Map<String, Value>) -> Outcome {
+    let name = arguments["name"].as_str().unwrap_or_default();
+    let Some(skill) = skills.iter().find(|skill| skill.name == name) else {
+        let names: Vec<_> = skills.iter().map(|skill| skill.name.as_str()).collect();
+        return Err(format!(
+            "unknown skill: {name:?}. Available: {}.",
+            names.join(", ")
+        ));
+    };
+    let folder = skill.folder.clone();
+    let reading = tokio::task::spawn_blocking(move || text_in(&folder));
+    let text = reading.await.map_err(|error| error.to_string())??;
+    let result = json!({
+        "name": name,
+        "directory": skill.folder.display().to_string(),
+        "content": split(&text).1.trim(),
+    });
+    match result {
+        Value::Object(result) => Ok(result),
+        _ => Ok(Map::new()),
+    }
+}
+
+impl Workspace {
+    /// Its skills as the files are now.
+    pub async fn skills(&self) -> Vec<Skill> {
+        self.blocking(of).await.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{field, split};
+
+    #[test]
+    fn head_is_read_in_each_way_that_people_write_it() {
+        let (head, body) = split(
+            "---\nname: pdf\ndescription: >-\n  Reads PDF files,\n  and forms\nlicense: x\n---\n\n# PDF\n---\n",
+        );
+        assert_eq!(body.trim(), "# PDF\n---");
+        assert_eq!(field(head, "name").as_deref(), Some("pdf"));
+        assert_eq!(
+            field(head, "description").as_deref(),
+            Some("Reads PDF files, and forms")
+        );
+        assert_eq!(field(head, "license").as_deref(), Some("x"));
+        assert_eq!(field(head, "other"), None);
+        assert_eq!(field("name: \"a: b\"\n", "name").as_deref(), Some("a: b"));
+        assert_eq!(field("names: x\n", "name"), None);
+        for text in ["no head", "---\nname: x\nno end", ""] {
+            assert_eq!(split(text), ("", text));
+        }
+    }
+}

@@ -340,9 +340,15 @@ fn a_check_fails_when_something_is_wrong_and_names_it() {
 #[test]
 fn a_parameter_that_vendors_refuse_has_another_name_for_models() {
     let tool = "def run(größe: str):\n    \"\"\"D.\"\"\"\n    return größe\n";
-    let daemon = with_tools(&[("g.py", tool)]);
+    let daemon = with_tools(&[("g.py", tool), ("zeit@örtlich.sh", TIME)]);
     let mut client = daemon.client();
     let session = client.session(&daemon.work());
+    for name in ["zeit__rtlich", "zeit@örtlich"] {
+        assert_eq!(
+            run(&mut client, &session, name, &json!({}))["output"],
+            "one"
+        );
+    }
     for name in ["größe", "gr__e"] {
         let result = run(&mut client, &session, "g", &json!({name: "x"}));
         assert_eq!(result["output"], "x", "{result}");

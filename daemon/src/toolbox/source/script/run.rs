@@ -93,10 +93,14 @@ impl Around {
 
 /// The tool that one of a script's declarations is.
 pub fn tool(script: &Arc<Script>, declaration: &Arc<Declaration>) -> Tool {
-    let tool = Tool::new(&declaration.name, &declaration.description)
+    let name = plain(&declaration.name);
+    let mut tool = Tool::new(&name, &declaration.description)
         .params(declaration.properties.clone())
         .null_is_nothing()
         .source("script");
+    if name != declaration.name {
+        tool = tool.alias(&declaration.name);
+    }
     let runner = Runner {
         script: Arc::clone(script),
         declaration: Arc::clone(declaration),
@@ -105,6 +109,19 @@ pub fn tool(script: &Arc<Script>, declaration: &Arc<Declaration>) -> Tool {
     required
         .fold(tool, |tool, name| tool.required(name))
         .handler(runner)
+}
+
+/// A name that every vendor takes.
+fn plain(name: &str) -> String {
+    const LONGEST: usize = 64;
+    let fits = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    name.chars().map(fits).take(LONGEST).collect()
 }
 
 struct Runner {

@@ -79,3 +79,15 @@ fn recorded_scripts_declare_what_is_expected_of_them() {
         wrong.join("\n")
     );
 }
+
+#[test]
+fn a_record_in_the_place_of_the_argument_gives_its_members() {
+    let text = "module.exports = {\n/** D.\n * @param {{a: string, b?: number[]}} args - A */\nasync run({ a }) {} };\n";
+    let declared = declare(Language::JavaScript, Kind::Tool, "t", text.as_bytes()).unwrap();
+    let tool = &declared.declarations[0];
+    assert_eq!(
+        Value::Object(tool.properties.clone()),
+        json!({"a": {"type": "string"}, "b": {"type": "array", "items": {"type": "number"}}})
+    );
+    assert_eq!(tool.required, ["a"]);
+}

@@ -60,16 +60,39 @@ fn of_params(params: Vec<Entry>) -> Vec<Entry> {
     if !params.iter().any(is_inside) {
         let is_whole =
             |param: &Entry| param.schema["type"] == "object" || param.kind.name().is_some();
-        return params
-            .into_iter()
-            .filter(|param| !is_whole(param))
-            .collect();
+        return match params.as_slice() {
+            [only] if only.schema["properties"].is_object() => members(only),
+            _ => params
+                .into_iter()
+                .filter(|param| !is_whole(param))
+                .collect(),
+        };
     }
     let inside = params.into_iter().filter(is_inside);
     inside
         .map(|mut param| {
             param.path = param.path[prefix.len()..].to_owned();
             param
+        })
+        .collect()
+}
+
+/// The properties of a record that stands in the place of the whole argument.
+fn members(whole: &Entry) -> Vec<Entry> {
+    let properties = whole.schema["properties"].as_object();
+    let is_required = |name: &String| {
+        let required = whole.schema["required"].as_array();
+        required.is_some_and(|names| names.iter().any(|known| known == name))
+    };
+    properties
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| Entry {
+            path: name.clone(),
+            schema: schema.clone(),
+            required: is_required(name),
+            kind: whole.kind.clone(),
+            line: whole.line,
         })
         .collect()
 }

@@ -29,6 +29,7 @@ export function provider(name, factory) {
 
 /** Calls any method of the daemon; resolves to its result. */
 export function call(method, params = {}) {
+  if (!serving) return Promise.reject(new Error("nothing can be called before the setup block"));
   const id = ++number;
   return new Promise((resolve, reject) => {
     waiting.set(id, { resolve, reject });

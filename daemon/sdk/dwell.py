@@ -45,6 +45,8 @@ def provider(name):
 
 def call(method, **params):
     """Calls any method of the daemon and returns its result."""
+    if not _ready:
+        raise RuntimeError("nothing can be called before the setup block")
     number, box = next(_ids), queue.SimpleQueue()
     _waiting[number] = box
     _send({"id": number, "method": method, "params": params})

@@ -538,3 +538,18 @@ fn directorys_hooks_count_when_it_is_trusted_and_a_file_that_cannot_be_read_refu
     let error = read(&mut client, &session)["error"].to_string();
     assert!(error.contains("cannot use .agents/config.toml"), "{error}");
 }
+
+#[test]
+fn plugins_end_with_the_daemon_also_those_that_ignore_that_their_input_ended() {
+    let stubborn = "trap '' TERM\nread -r line; id=$(jq .id <<<\"$line\")\n\
+                    printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\\n' \"$id\"\n\
+                    while :; do sleep 60; done\n";
+    let mut daemon = daemon_with(&[("stubborn.sh", stubborn), ("wc.py", WC_PYTHON)], "");
+    let (client, _) = session(&daemon);
+    assert_eq!(processes(&daemon, "stubborn.sh").len(), 1);
+    assert_eq!(processes(&daemon, "wc.py").len(), 1);
+    drop(client);
+    daemon.term();
+    let left = || processes(&daemon, "/.agents/plugins/");
+    until_true("nothing of them is left", SOON, || left().is_empty());
+}

@@ -21,6 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "config",
         &[
             "model::Settings",
+            "provider::settings::Named",
             "provider::settings::Settings",
             "session::conversation::History",
             "toolbox::source::script::load::Settings",

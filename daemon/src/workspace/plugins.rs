@@ -150,20 +150,19 @@ impl Plugins {
     pub(super) async fn settle(&self, found: Vec<Found>) {
         let _starting = self.starting.lock().await;
         let (plugins, fresh) = self.reconcile(found);
-        if !fresh.is_empty() {
-            // Each is started as its turn comes, and all are waited for together.
-            futures_util::future::join_all(fresh.iter().map(|plugin| plugin.begin())).await;
-            self.changes.fetch_add(1, Ordering::Relaxed);
+        let known = held(&self.all).len();
+        if fresh.is_empty() && plugins.len() == known {
+            return;
         }
+        // Each is started as its turn comes, and all are waited for together.
+        futures_util::future::join_all(fresh.iter().map(|plugin| plugin.begin())).await;
         *held(&self.all) = plugins;
+        self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// All plugins there are now, and those that have never been started.
     fn reconcile(&self, found: Vec<Found>) -> (Vec<Arc<Plugin>>, Vec<Arc<Plugin>>) {
         let known = held(&self.all).clone();
-        if known.len() != found.len() {
-            self.changes.fetch_add(1, Ordering::Relaxed);
-        }
         let mut fresh = Vec::new();
         let of = |found: Found| {
             if let Some(plugin) = known.iter().find(|one| one.found == found) {

@@ -24,7 +24,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -61,6 +61,8 @@ pub struct Means {
     pub sdk: PathBuf,
     /// What is shown nowhere of what plugins say.
     pub mask: Mask,
+    /// Whether the SDKs were put there.
+    brought: Arc<AtomicBool>,
     /// Known once the daemon's methods are.
     desk: Arc<OnceLock<Arc<dyn Desk>>>,
 }
@@ -72,6 +74,7 @@ impl Means {
             env: Arc::new(env),
             sdk,
             mask: Mask::default(),
+            brought: Arc::default(),
             desk: Arc::default(),
         }
     }
@@ -86,6 +89,17 @@ impl Means {
     pub fn connect(&self, desk: Arc<dyn Desk>) {
         // There is one daemon in a process, so there is one desk.
         let _ = self.desk.set(desk);
+    }
+
+    /// Puts the SDKs in their place, once; blocks on the disk.
+    fn bring_sdk(&self) {
+        if self.brought.load(Ordering::Relaxed) {
+            return;
+        }
+        match sdk::write(&self.sdk) {
+            Ok(()) => self.brought.store(true, Ordering::Relaxed),
+            Err(error) => tracing::warn!(%error, "the SDKs of plugins cannot be written"),
+        }
     }
 
     fn hook(&self) -> Duration {

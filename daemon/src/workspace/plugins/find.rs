@@ -1,6 +1,5 @@
 //! Which files are plugins, and how each is started. Must never open one.
 
-use super::sdk;
 use crate::workspace::{Shared, file};
 use protocol::approval::TrustState;
 use std::ffi::OsString;
@@ -65,10 +64,8 @@ pub(in crate::workspace) fn of(shared: &Shared, cwd: &Path, state: TrustState) -
     if state == TrustState::Trusted && shared.places.home != cwd {
         all.extend(inside(&cwd.join(".agents/plugins")));
     }
-    if !all.is_empty()
-        && let Err(error) = sdk::write(&shared.places.plugins.sdk)
-    {
-        tracing::warn!(%error, "the SDKs of plugins cannot be written");
+    if !all.is_empty() {
+        shared.places.plugins.bring_sdk();
     }
     all
 }

@@ -12,6 +12,7 @@ use jsonrpsee::core::params::ObjectParams;
 use protocol::daemon::{ClientInfo, DaemonInfo, InitializeResult};
 use protocol::error::ErrorKind;
 use protocol::version::{PROTOCOL, RELEASE, compatible};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -55,6 +56,8 @@ pub(crate) struct Connection {
     pub client: Client,
     /// The daemon, if it told.
     pub daemon: Option<DaemonInfo>,
+    /// The daemon's variables that name a server, with its host.
+    pub servers: BTreeMap<String, String>,
 }
 
 /// Connects to the daemon of a place.
@@ -162,6 +165,8 @@ async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connec
             Ok(Connection {
                 client,
                 daemon: Some(result.daemon),
+                servers: serde_json::from_value(result.capabilities["servers"].clone())
+                    .unwrap_or_default(),
             })
         }
         (Ok(result), _) => Err(Unshaken::Said(other_version(&format!(
@@ -172,6 +177,7 @@ async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connec
             Ok(Connection {
                 client,
                 daemon: None,
+                servers: BTreeMap::new(),
             })
         }
         (Err(CallError::Call(error)), Speak::Ours) if error.code() == ErrorKind::Version.code() => {

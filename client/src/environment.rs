@@ -1,5 +1,6 @@
 //! Which of this process's variables a session's tools may see. Must never let a key or a setting of dwell through.
 
+use protocol::daemon::authority;
 use std::collections::BTreeMap;
 
 /// The environment variable that names further variables, separated by commas.
@@ -65,6 +66,28 @@ const HERE: &[&str] = &["127.0.0.1", "localhost", "[::1]"];
 pub(crate) fn for_session() -> BTreeMap<String, String> {
     let extra = std::env::var(EXTRA).unwrap_or_default();
     select(std::env::vars_os().filter_map(utf8), &extra)
+}
+
+/// What a person is told whose shell names another server for the provider than the daemon does, and none on this machine.
+pub(crate) fn left_out(provider: &str, daemon: &BTreeMap<String, String>) -> Option<String> {
+    let upper = provider.to_ascii_uppercase();
+    let plain = upper.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    let name = format!("{plain}_BASE_URL");
+    let value = std::env::var(&name).ok()?;
+    let extra = std::env::var(EXTRA).unwrap_or_default();
+    let passes = is_here(&value) || extra.split(',').any(|one| one.trim() == name);
+    note(&name, &value, daemon).filter(|_| !passes)
+}
+
+fn note(name: &str, value: &str, daemon: &BTreeMap<String, String>) -> Option<String> {
+    let (here, there) = (authority(value), daemon.get(name).map(String::as_str));
+    if here.is_empty() || there == Some(here) {
+        return None;
+    }
+    Some(format!(
+        "{name} of this shell names {here}, which is not this machine, so it is not used: set it where dwelld starts (`dwell daemon \
+         stop` and a new start has it), or as base_url in config.toml"
+    ))
 }
 
 fn utf8((name, value): (std::ffi::OsString, std::ffi::OsString)) -> Option<(String, String)> {
@@ -137,6 +160,28 @@ mod tests {
         let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let passed: Vec<String> = select(pairs.into_iter(), "").into_keys().collect();
         assert_eq!(passed, ["CANDLE_MODEL", "OLLAMA_HOST", "OPENAI_BASE_URL"]);
+    }
+
+    #[test]
+    fn server_elsewhere_is_spoken_of_unless_the_daemon_has_it_too() {
+        let name = "OPENAI_BASE_URL";
+        let daemon = |value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let note = |value: &str, daemon| note(name, value, &daemon);
+        let told = note(
+            "https://me:pass@models.example.org/v1",
+            daemon("api.example.org"),
+        );
+        let told = told.expect("a note");
+        assert!(
+            told.contains("names models.example.org,") && !told.contains("pass"),
+            "{told}"
+        );
+        assert!(note("https://models.example.org/v1", BTreeMap::new()).is_some());
+        assert_eq!(
+            note("https://models.example.org", daemon("models.example.org")),
+            None
+        );
+        assert_eq!(note("", BTreeMap::new()), None);
     }
 
     #[test]

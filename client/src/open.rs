@@ -4,6 +4,8 @@ use crate::agent::Agent;
 use crate::environment;
 use crate::error::Failure;
 use crate::link::Link;
+use crate::out;
+use crate::paint::{Paint, Part};
 use clap::Args;
 use protocol::session::{Session, SessionRpcClient};
 
@@ -64,7 +66,7 @@ pub(crate) async fn create_as(
     agent: Option<Agent>,
 ) -> Result<Session, Failure> {
     let env = environment::for_session();
-    link.call_once(async |client| {
+    let session = link.call_once(async |client| {
         SessionRpcClient::create(
             client,
             cwd.to_string(),
@@ -77,8 +79,22 @@ pub(crate) async fn create_as(
             agent.as_ref().map(|agent| agent.vars.clone()),
         )
         .await
-    })
-    .await
+    });
+    let session = session.await;
+    let provider = session.as_ref().map(|session| session.provider.clone());
+    if let Some(name) = provider.ok().or_else(|| model.provider()) {
+        tell_left_out(link, &name)?;
+    }
+    session
+}
+
+/// A server that the provider will not talk to though this shell names it.
+fn tell_left_out(link: &Link, provider: &str) -> Result<(), Failure> {
+    let (connection, _) = link.connection();
+    match environment::left_out(provider, &connection.servers) {
+        Some(note) => out::note(&Paint::of(&std::io::stderr()).dress(Part::Quiet, &note)),
+        None => Ok(()),
+    }
 }
 
 /// A token for `turn/start`: no two turns of any client share one.

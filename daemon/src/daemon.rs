@@ -9,7 +9,7 @@ use crate::memory::Activity;
 use crate::model::{self, Models};
 use crate::own_dir;
 use crate::provider::key;
-use crate::provider::registry::{ProviderConfig, Providers};
+use crate::provider::registry::{ProviderConfig, Providers, without_settings};
 use crate::rpc;
 use crate::session::Sessions;
 use crate::session::services::{Limits, Services};
@@ -19,6 +19,7 @@ use crate::transport::{self, Connections, ListenError, Listener, Place, Service}
 use crate::workspace::plugins::Means;
 use crate::workspace::{Places, Workspaces};
 use anyhow::Context;
+use protocol::daemon::{authority, is_server};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -109,6 +110,9 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     log_to_stderr();
     let dirs = Dirs::find(|name| std::env::var_os(name))?;
     let config = Config::read(&dirs.config.join("config.toml"))?;
+    for name in without_settings(&config.provider) {
+        tracing::warn!("[provider.{name}] in config.toml has no effect: {name} has no settings");
+    }
     let signals = Signals::install().context("cannot take over signals")?;
     let shutdown = Shutdown::new(Duration::from_millis(config.shutdown.grace_ms));
 
@@ -154,6 +158,7 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         connections: connections.clone(),
         shutdown: shutdown.clone(),
         about: rpc::About {
+            servers: servers(),
             started_at: now_ms(),
             socket: listener.socket().to_path_buf(),
             store: store_path,
@@ -290,6 +295,14 @@ fn search_path(dirs: &Dirs) -> Vec<PathBuf> {
 fn own_variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// The servers that this process's variables name.
+fn servers() -> BTreeMap<String, String> {
+    let named = own_variables().filter(|(name, value)| is_server(name) && !value.is_empty());
+    named
+        .map(|(name, value)| (name, authority(&value).to_owned()))
+        .collect()
 }
 
 /// A path in the folder of this binary.

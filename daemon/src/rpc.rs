@@ -34,6 +34,7 @@ use protocol::provider::{AgentRpcServer, ModelRpcServer, ProviderRpcServer};
 use protocol::session::QueueRpcServer;
 use protocol::tool::{ToolRpcServer, ToolboxRpcServer};
 use protocol::turn::TurnRpcServer;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -74,6 +75,8 @@ pub struct About {
     pub socket: PathBuf,
     /// The store.
     pub store: PathBuf,
+    /// Variables of its own that name a server, and which.
+    pub servers: BTreeMap<String, String>,
 }
 
 /// All methods of the protocol; those of a later build answer that they are.

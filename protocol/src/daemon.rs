@@ -30,6 +30,22 @@ pub struct InitializeResult {
     pub capabilities: Value,
 }
 
+/// Whether a variable names a server: `initialize`'s capability `servers` holds those of the daemon, each with the
+/// [`authority`] of its value.
+#[must_use]
+pub fn is_server(variable: &str) -> bool {
+    variable.ends_with("_BASE_URL")
+}
+
+/// `host:port` of an address, without what it may say of a user and a password.
+#[must_use]
+pub fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let whole = &rest[..end];
+    whole.rsplit_once('@').map_or(whole, |(_, host)| host)
+}
+
 /// The daemon's process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DaemonInfo {
@@ -141,5 +157,23 @@ pub mod handshake {
             protocol: Option<u32>,
             client: Option<ClientInfo>,
         ) -> Result<InitializeResult, jsonrpsee::types::ErrorObjectOwned>;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::authority;
+
+    #[test]
+    fn authority_is_host_and_port_alone() {
+        let table = [
+            ("https://api.example.org/v1", "api.example.org"),
+            ("http://me:pass@host:80?x=/", "host:80"),
+            ("[::1]:1/", "[::1]:1"),
+            ("", ""),
+        ];
+        for (url, expected) in table {
+            assert_eq!(authority(url), expected);
+        }
     }
 }

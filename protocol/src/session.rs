@@ -202,7 +202,7 @@ pub struct Empty {}
 )]
 pub trait SessionRpc {
     /// Makes a session for a directory. `env` is the client's environment through its allow-list.
-    #[method(name = "create", param_kind = map)]
+    #[method(name = "create", param_kind = map, with_extensions)]
     #[allow(clippy::too_many_arguments)]
     async fn create(
         &self,

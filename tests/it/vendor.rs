@@ -3,6 +3,7 @@
 
 use harness::client::TestClient;
 use harness::daemon::TestDaemon;
+use harness::dwell::Dwell;
 use harness::gguf::{self, Weight};
 use harness::model::{Answer, FakeModel};
 use harness::sandbox::{Sandbox, set_mode};
@@ -201,6 +202,77 @@ done
     set_mode(&path, 0o755);
     let found = std::env::var("PATH").unwrap_or_default();
     sandbox.set("PATH", format!("{}:{found}", folder.display()));
+}
+
+#[test]
+fn what_an_executable_says_shows_no_key_and_a_name_that_it_takes_is_told() {
+    let mut sandbox = Sandbox::new();
+    install_far(&mut sandbox, "echo \"bad: $OPENAI_API_KEY\" >&2; exit 9");
+    let path = sandbox.path("bin").join("dwell-provider-far");
+    let script = fs::read_to_string(&path).unwrap();
+    let more = r#"{\"name\":\"far\"},{\"name\":\"groq\"},{\"name\":\"two words\"}"#;
+    fs::write(&path, script.replace(r#"{\"name\":\"far\"}"#, more)).unwrap();
+    sandbox.set("OPENAI_API_KEY", "sk-of-the-daemon");
+    let daemon = TestDaemon::start_in(sandbox);
+    let mut client = daemon.client();
+    let session = session(&daemon, &mut client, "far");
+    let listed = client.call("provider/list", json!({}));
+    let named = |name: &str| {
+        listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["name"] == name)
+    };
+    let source = &named("groq").unwrap()["source"];
+    assert_eq!(source, "dwell-provider-far, replaces builtin");
+    assert!(named("two words").is_none());
+    let events = client.turn(&session, "hello");
+    let reply = events.last()["reply"].as_str().unwrap().to_owned();
+    assert!(reply.ends_with("exit status 9: bad: ***"), "{reply}");
+    let log = daemon.log();
+    assert!(
+        log.contains("bad: ***") && log.contains("\"two words\""),
+        "{log}"
+    );
+    assert!(!log.contains("sk-of-the-daemon"), "{log}");
+}
+
+#[test]
+fn command_for_a_key_ends_with_the_client_that_wanted_it() {
+    let mut sandbox = Sandbox::new();
+    let config = "[provider.house]\nbase_url = 'http://127.0.0.1:9'\nmodel = 'm'\napi_key_command = 'echo $$ > $HOME/pid.new; mv $HOME/pid.new $HOME/pid; exec sleep 600'\n";
+    fs::write(sandbox.path("config").join("config.toml"), config).unwrap();
+    sandbox.unset("DWELL_PROVIDER");
+    let daemon = TestDaemon::start_in(sandbox);
+    let mut client = daemon.client();
+    client.send(
+        "session/create",
+        json!({"cwd": daemon.work(), "provider": "house"}),
+    );
+    let told = daemon.path("home").join("pid");
+    until_true("the command runs", SOON, || told.exists());
+    let process = Path::new("/proc").join(fs::read_to_string(&told).unwrap().trim());
+    assert!(process.exists());
+    drop(client);
+    until_true("it ends with the client", SOON, || !process.exists());
+}
+
+#[test]
+fn server_elsewhere_that_a_shell_names_is_spoken_of() {
+    let daemon = TestDaemon::start();
+    let ask = |url: &str| {
+        let ask = Dwell::new(&daemon).env("OPENAI_BASE_URL", url);
+        ask.args(["ask", "-p", "openai", "hi"]).run().stderr
+    };
+    let said = ask("http://models.invalid/v1");
+    assert!(
+        said.contains("OPENAI_BASE_URL of this shell names models.invalid,"),
+        "{said}"
+    );
+    assert!(said.contains("openai has no key"), "{said}");
+    let said = ask("http://127.0.0.1:9/v1");
+    assert!(!said.contains("of this shell"), "{said}");
 }
 
 #[test]

@@ -152,11 +152,6 @@ impl Providers {
         let vendors = vendors.map(|preset| vendor(preset, "builtin", &config));
         let builtin = BUILTIN.iter().map(|builtin| built_in(builtin, &config));
         let registered = builtin.chain(vendors).chain(own);
-        for name in without_settings(&config.settings) {
-            tracing::warn!(
-                "[provider.{name}] in config.toml has no effect: {name} has no settings"
-            );
-        }
         let mask = key::known(&config.settings, &config.child_env);
         Self {
             inner: Arc::new(Inner {
@@ -372,7 +367,7 @@ pub(super) fn lookup(env: &Env, name: &str) -> Option<String> {
 }
 
 /// Those of `config.toml` that nothing reads.
-fn without_settings(settings: &Settings) -> Vec<&str> {
+pub fn without_settings(settings: &Settings) -> Vec<&str> {
     let names = settings.named.keys().map(String::as_str);
     let idle = |name: &&str| {
         BUILTIN

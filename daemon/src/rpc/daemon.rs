@@ -41,7 +41,7 @@ impl HandshakeRpcServer for Rpc {
         Ok(InitializeResult {
             protocol: PROTOCOL,
             daemon: self.info(),
-            capabilities: json!({"absent": ABSENT}),
+            capabilities: json!({"absent": ABSENT, "servers": self.0.parts.about.servers}),
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::attachments::Concerns;
 use super::error::fail;
 use super::later::no_toolbox;
-use super::{Rpc, attach, detach};
+use super::{Rpc, attach, caller, detach};
 use crate::session::NewSession;
 use crate::store::ListQuery;
 use jsonrpsee::core::RegisterMethodError;
@@ -20,6 +20,7 @@ use protocol::session::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// One page of a list unless the client says otherwise, and the most it may say.
 const PAGE: u32 = 100;
@@ -37,6 +38,7 @@ pub(super) fn module(rpc: &Rpc) -> Result<RpcModule<Rpc>, RegisterMethodError> {
 impl SessionRpcServer for Rpc {
     async fn create(
         &self,
+        extensions: &Extensions,
         cwd: String,
         env: Option<BTreeMap<String, String>>,
         title: Option<String>,
@@ -58,7 +60,12 @@ impl SessionRpcServer for Rpc {
             agent,
             vars,
         };
-        self.sessions().create(new).await.map_err(fail)
+        let caller = Arc::clone(caller(extensions)?);
+        // Building may ask a person for a key, or load a model: for nobody it need not go on.
+        tokio::select! {
+            made = self.sessions().create(new) => made.map_err(fail),
+            () = caller.gone() => Err(RpcError::new(ErrorKind::Internal, "the caller has gone").into()),
+        }
     }
 
     async fn list(

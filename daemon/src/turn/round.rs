@@ -26,7 +26,11 @@ pub struct RoundEnd {
 pub async fn run(context: &Context, round: Round) -> Result<Work, Stop> {
     let provider = match round.provider {
         Some(provider) => provider,
-        None => context.port.build().await.map_err(Stop::Failed)?,
+        None => tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => return Err(Stop::Cancelled),
+            built = context.port.build() => built.map_err(Stop::Failed)?,
+        },
     };
     let messages = prompt::with_system(round.prompt.await, round.messages);
     let tools = context.toolbox.definitions();

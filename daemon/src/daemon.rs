@@ -16,6 +16,7 @@ use crate::session::services::{Limits, Services};
 use crate::shutdown::{self, Shutdown, Signals};
 use crate::store::{Owner, Store};
 use crate::transport::{self, Connections, ListenError, Listener, Place, Service};
+use crate::workspace::hooks::Users;
 use crate::workspace::plugins::Means;
 use crate::workspace::{Places, Workspaces};
 use anyhow::Context;
@@ -142,7 +143,7 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         state_dir: dirs.state.clone(),
         script_tools: config.script_tools.clone(),
         plugins: plugins.clone(),
-        hooks: config.hooks.clone(),
+        hooks: user_hooks(&config, &dirs),
     });
     let models = models(&config, &dirs);
     let parts = (store.clone(), workspaces.clone(), models.clone());
@@ -241,6 +242,15 @@ fn services(
         activity: Activity::default(),
         stopping: AtomicBool::new(false),
     }
+}
+
+/// The hooks of `config.toml`, which are the one part of it that is read anew.
+fn user_hooks(config: &Config, dirs: &Dirs) -> Users {
+    let path = dirs.config.join("config.toml");
+    Users::new(config.hooks.clone(), move || {
+        let read = Config::read(&path).map_err(|error| format!("{error:#}"));
+        read.map(|config| config.hooks)
+    })
 }
 
 /// Tools run as the same user, and could read a key out of a plugin's process: it is given those that are named.

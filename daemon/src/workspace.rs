@@ -34,7 +34,7 @@ pub struct Places {
     /// What plugins are started with.
     pub plugins: plugins::Means,
     /// Those of `config.toml`.
-    pub hooks: Vec<hooks::ShellHook>,
+    pub hooks: hooks::Users,
 }
 
 /// All workspaces; a cheap handle.
@@ -82,6 +82,13 @@ impl Workspaces {
         });
         open.insert(cwd.to_owned(), Arc::downgrade(&workspace));
         workspace
+    }
+
+    /// Reads the hooks of `config.toml` anew; with a file that cannot be used they stay as they were.
+    pub async fn reread_hooks(&self) -> Result<(), String> {
+        let hooks = self.shared.places.hooks.clone();
+        let reading = tokio::task::spawn_blocking(move || hooks.reread());
+        reading.await.map_err(|why| why.to_string())?
     }
 
     /// Those that somebody holds.

@@ -129,7 +129,8 @@ pub trait DaemonRpc {
     #[method(name = "status", param_kind = map)]
     async fn status(&self) -> Result<DaemonStatus, ErrorObjectOwned>;
 
-    /// Starts the plugins of every directory where somebody works anew. `config.toml` is read at start alone.
+    /// Starts the plugins of every directory where somebody works anew, and reads the hooks of `config.toml`; its other
+    /// settings are read at start alone.
     #[method(name = "reload", param_kind = map)]
     async fn reload(&self) -> Result<Empty, ErrorObjectOwned>;
 

@@ -553,3 +553,32 @@ fn plugins_end_with_the_daemon_also_those_that_ignore_that_their_input_ended() {
     let left = || processes(&daemon, "/.agents/plugins/");
     until_true("nothing of them is left", SOON, || left().is_empty());
 }
+
+#[test]
+fn reload_reads_the_hooks_anew_and_a_slip_in_the_file_keeps_those_that_were() {
+    let says = |what: &str| toml_hook("before", "read", &format!("echo {what} >&2; exit 2"), "");
+    let daemon = daemon_with(&[], &says("one"));
+    daemon.write("a.txt", "x");
+    let path = daemon.path("config").join("config.toml");
+    let (mut client, session) = session(&daemon);
+    assert_eq!(read(&mut client, &session)["error"], "one");
+    fs::write(&path, says("two")).unwrap();
+    assert_eq!(read(&mut client, &session)["error"], "one");
+    client.call("daemon/reload", json!({}));
+    assert_eq!(read(&mut client, &session)["error"], "two");
+    fs::write(&path, "[[hook]]\n").unwrap();
+    let fault = client.fault("daemon/reload", json!({}));
+    assert!(fault.message.contains("config.toml"), "{fault}");
+    let output = command(&mut client, &session, "/reload")["output"].to_string();
+    assert!(
+        output.contains("reloaded, but for:") && output.contains("config.toml"),
+        "{output}"
+    );
+    assert_eq!(read(&mut client, &session)["error"], "two");
+    fs::write(&path, "").unwrap();
+    assert_eq!(
+        command(&mut client, &session, "/reload")["output"],
+        "reloaded"
+    );
+    assert_eq!(read(&mut client, &session)["ok"], true);
+}

@@ -66,7 +66,8 @@ impl DaemonRpcServer for Rpc {
     }
 
     async fn reload(&self) -> Result<Empty, ErrorObjectOwned> {
-        self.sessions().reload_all().await;
+        let reloaded = self.sessions().reload_all().await;
+        reloaded.map_err(super::error::fail)?;
         Ok(Empty {})
     }
 

@@ -9,7 +9,9 @@ use crate::toolbox::hook::{Hook, HookCall};
 use protocol::approval::TrustState;
 use protocol::plugin::HookPoint;
 use serde::Deserialize;
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const NAME: &str = ".agents/config.toml";
@@ -35,6 +37,46 @@ fn half_a_minute() -> u64 {
     30_000
 }
 
+/// The hooks of `config.toml`, and how they are read anew; a cheap handle.
+#[derive(Clone)]
+pub struct Users {
+    /// Held for a look only.
+    now: Arc<Mutex<Vec<ShellHook>>>,
+    read: Arc<Read>,
+}
+
+type Read = dyn Fn() -> Result<Vec<ShellHook>, String> + Send + Sync;
+
+impl Users {
+    pub fn new<F>(now: Vec<ShellHook>, read: F) -> Self
+    where
+        F: Fn() -> Result<Vec<ShellHook>, String> + Send + Sync + 'static,
+    {
+        Self {
+            now: Arc::new(Mutex::new(now)),
+            read: Arc::new(read),
+        }
+    }
+
+    /// Reads them anew; blocks on the disk. With a file that cannot be used they stay as they were.
+    pub(super) fn reread(&self) -> Result<(), String> {
+        let new = (self.read)()?;
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+
+    fn now(&self) -> Vec<ShellHook> {
+        let now = self.now.lock();
+        now.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for Users {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Users").field(&self.now()).finish()
+    }
+}
+
 /// What a directory may set.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -53,7 +95,7 @@ pub(super) struct ShellHooks {
 /// The user's, then those of a trusted directory.
 pub(super) fn of(shared: &Shared, cwd: &Path, state: TrustState) -> ShellHooks {
     let mut all = ShellHooks {
-        hooks: shared.places.hooks.clone(),
+        hooks: shared.places.hooks.now(),
         problem: None,
     };
     if state != TrustState::Trusted {

@@ -139,18 +139,23 @@ impl Sessions {
         Ok(handle.shared.workspace.skills().await)
     }
 
-    /// Starts the plugins of a session's directory anew; tells what is wrong with them.
+    /// Starts the plugins of a session's directory anew and reads the hooks; tells what is wrong.
     pub async fn reload(&self, session: &SessionId) -> SessionResult<Vec<String>> {
         let handle = self.open(session).await?;
+        let reread = self.services().workspaces.reread_hooks().await;
         handle.shared.workspace.reload().await;
         let toolbox = handle.shared.workspace.current().await;
-        Ok(toolbox.problems().to_vec())
+        let problems = reread.err().into_iter();
+        Ok(problems.chain(toolbox.problems().iter().cloned()).collect())
     }
 
-    /// As `reload`, in every directory where somebody works.
-    pub async fn reload_all(&self) {
-        let open = self.services().workspaces.open();
+    /// As `reload`, in every directory where somebody works. An error is about `config.toml`; the rest is done then too.
+    pub async fn reload_all(&self) -> SessionResult<()> {
+        let workspaces = &self.services().workspaces;
+        let reread = workspaces.reread_hooks().await;
+        let open = workspaces.open();
         futures_util::future::join_all(open.iter().map(|workspace| workspace.reload())).await;
+        reread.map_err(SessionError::Refused)
     }
 
     /// The conversation is kept. A provider that cannot be built leaves the session on its old one.

@@ -101,6 +101,17 @@ impl TestClient {
         self.response(id)
     }
 
+    /// Whether anything answers a call; a connection that is lost meanwhile is an error.
+    pub fn answers(&mut self) -> io::Result<()> {
+        let request = json!({"jsonrpc": "2.0", "id": "ready", "method": "daemon/status"});
+        self.stream.write_all(format!("{request}\n").as_bytes())?;
+        let end = Instant::now() + self.limit;
+        while self.lines.pop_front().is_none() {
+            self.read_more(end)?;
+        }
+        Ok(())
+    }
+
     /// The response to a request; notifications before it are kept for later.
     #[track_caller]
     pub fn response(&mut self, id: u64) -> Result<Value, Fault> {

@@ -64,6 +64,11 @@ struct Walk<'a> {
 impl Digests {
     /// Looks at everything that counts below `cwd/.agents`.
     pub(super) fn scan(&self, cwd: &Path) -> Scan {
+        // Most directories have none of it: one look tells, before each turn.
+        let folder = std::fs::symlink_metadata(cwd.join(".agents"));
+        if folder.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Scan::default();
+        }
         let mut walk = Walk {
             digests: self,
             out: Scan::default(),

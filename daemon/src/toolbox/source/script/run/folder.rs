@@ -58,10 +58,19 @@ pub(super) fn private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// Where this program's file stands, or the one that has taken its place: an upgrade or a new build under a running daemon.
+fn standing(own: PathBuf) -> PathBuf {
+    let named = own.to_str().and_then(|own| own.strip_suffix(" (deleted)"));
+    match named {
+        Some(named) if !own.exists() => named.into(),
+        _ => own,
+    }
+}
+
 /// This very program under another name. A link that an earlier release left is replaced.
 pub(super) fn link(bin: &Path, name: &str) -> io::Result<()> {
     let link = bin.join(name);
-    let own = std::env::current_exe()?;
+    let own = standing(std::env::current_exe()?);
     if fs::read_link(&link).is_ok_and(|target| target == own) {
         return Ok(());
     }
@@ -70,4 +79,22 @@ pub(super) fn link(bin: &Path, name: &str) -> io::Result<()> {
     let _ = fs::remove_file(&fresh);
     symlink(own, &fresh)?;
     fs::rename(fresh, link)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::standing;
+
+    #[test]
+    fn a_program_that_was_replaced_is_found_where_the_new_one_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, odd) = (
+            folder.path().join("dwelld"),
+            folder.path().join("d (deleted)"),
+        );
+        std::fs::write(&odd, "").unwrap();
+        assert_eq!(standing(folder.path().join("dwelld (deleted)")), real);
+        assert_eq!(standing(real.clone()), real);
+        assert_eq!(standing(odd.clone()), odd);
+    }
 }

@@ -52,6 +52,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let text = language.script(&description, &params);
     write(&path, &text, args.force)?;
+    if !args.user && args.name.components().count() == 1 {
+        let when =
+            "offered once this directory is trusted: `dwell trust yes`, again after each change";
+        out::note(when)?;
+    }
     out::line(&path.display().to_string())
 }
 

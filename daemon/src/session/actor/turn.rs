@@ -167,9 +167,12 @@ impl Actor {
         let task = tokio::spawn(async move {
             // Who cancels does not wait for the tools.
             tokio::select! {
-                Ok(toolbox) = tools => context.toolbox = toolbox,
+                read = tools => {
+                    if let Ok(toolbox) = read {
+                        context.toolbox = toolbox;
+                    }
+                }
                 () = context.cancel.cancelled() => {}
-                else => {}
             }
             crate::turn::run(context, work).await;
         });

@@ -44,11 +44,15 @@ impl Activity {
             if self.was_stirred() {
                 continue;
             }
-            if self.0.working.load(Ordering::Relaxed) == 0 {
+            if self.may_give_back() {
                 give_back();
             }
             self.0.stirred.notified().await;
         }
+    }
+
+    fn may_give_back(&self) -> bool {
+        self.0.working.load(Ordering::Relaxed) == 0
     }
 
     fn was_stirred(&self) -> bool {
@@ -138,7 +142,7 @@ fn drop_pages(stretch: Stretch) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Stretch, give_back, untouched};
+    use super::{Activity, Stretch, give_back, untouched};
 
     const MAPS: &str = "\
 55d000000000-55d000004000 r--p 00000000 08:01 11 /usr/bin/dwelld
@@ -172,6 +176,17 @@ Anonymous:             0 kB
                 stretch(0x55d0_0000_4000, 0x55d0_0000_8000)
             ]
         );
+    }
+
+    #[test]
+    fn work_is_no_rest_and_its_end_is_looked_at() {
+        let activity = Activity::default();
+        let (first, second) = (activity.work(), activity.work());
+        drop(first);
+        assert!(activity.was_stirred() && !activity.may_give_back());
+        drop(second);
+        assert!(activity.was_stirred() && activity.may_give_back());
+        assert!(!activity.was_stirred(), "nothing was done since");
     }
 
     #[test]

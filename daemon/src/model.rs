@@ -7,7 +7,8 @@ mod pull;
 mod record;
 
 use crate::process::mask::Mask;
-use catalogue::{Catalogue, file_name};
+use catalogue::Catalogue;
+use protocol::provider::model_file;
 use protocol::provider::{LocalModel, ModelProgress};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
@@ -183,7 +184,7 @@ impl Models {
     fn delete(&self, name: &str) -> Result<(), ModelError> {
         let folder = &self.inner.means.folder;
         let catalogue = self.catalogue()?;
-        let file = file_name(name).ok_or_else(|| unknown(name, &catalogue))?;
+        let file = model_file(name).ok_or_else(|| unknown(name, &catalogue))?;
         let path = folder.join(file);
         let there = path.exists();
         if !there && catalogue.entry(name).is_none() {
@@ -255,7 +256,7 @@ impl Pull {
 
 impl catalogue::Entry {
     fn path(&self, folder: &Path) -> PathBuf {
-        folder.join(file_name(&self.name).unwrap_or_default())
+        folder.join(model_file(&self.name).unwrap_or_default())
     }
 
     fn shown(&self, folder: &Path) -> LocalModel {

@@ -106,6 +106,14 @@ pub enum PullStep {
     Unknown,
 }
 
+/// The file of a pulled model in the models' folder, which the daemon writes and `dwell-local` reads; none for what cannot
+/// be a model's name, so that none leads out of the folder.
+pub fn model_file(name: &str) -> Option<String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
+    let good = !name.is_empty() && !name.starts_with('.') && name.chars().all(fits);
+    good.then(|| format!("{}.gguf", name.replace(':', "-")))
+}
+
 /// Providers.
 #[cfg(any(feature = "server", feature = "client"))]
 #[cfg_attr(
@@ -238,4 +246,17 @@ pub trait AgentRpc {
     /// Agents of a directory, those of the user alone if none is given.
     #[method(name = "list", param_kind = map)]
     async fn agent_list(&self, cwd: Option<String>) -> Result<AgentList, ErrorObjectOwned>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::model_file;
+
+    #[test]
+    fn a_models_name_never_leads_out_of_the_folder() {
+        assert_eq!(model_file("a.b:1"), Some("a.b-1.gguf".to_owned()));
+        for name in ["", "../x", "a/b", ".hidden", "a\0"] {
+            assert_eq!(model_file(name), None, "{name:?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Where models are: what a person named, and what was pulled. Must never change a file.
 
+use protocol::provider::model_file;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,7 @@ impl Variables<'_> {
 
     /// The file of a pulled model.
     pub fn pulled(&self, name: &str) -> Option<PathBuf> {
-        let file = file_name(name)?;
+        let file = model_file(name)?;
         let path = self.folder()?.join(file);
         path.is_file().then_some(path)
     }
@@ -60,25 +61,5 @@ pub fn whole(what: &str, path: &str) -> Result<PathBuf, String> {
         false => Err(format!(
             "{what} is {path}: name the file with its whole path, from / on"
         )),
-    }
-}
-
-/// A model's file in the folder; none for what cannot be a model's name.
-fn file_name(name: &str) -> Option<String> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
-    let good = !name.is_empty() && !name.starts_with('.') && name.chars().all(fits);
-    good.then(|| format!("{}.gguf", name.replace(':', "-")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_never_leads_out_of_the_folder() {
-        assert_eq!(file_name("a.b:1"), Some("a.b-1.gguf".to_owned()));
-        for name in ["", "../x", "a/b", ".hidden", "a\0"] {
-            assert_eq!(file_name(name), None, "{name:?}");
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Which models can be pulled, and where each comes from: a file that is compiled in, or one that `config.toml` names.
 //! Must never fetch, and never name a model whose bytes it does not pin.
 
+use protocol::provider::model_file;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -66,7 +67,7 @@ impl Catalogue {
         let all: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         for entry in &all.models {
             let name = &entry.name;
-            if file_name(name).is_none() {
+            if model_file(name).is_none() {
                 return Err(format!("{name:?} is no name for a model"));
             }
             let pins = entry.sources.iter().filter_map(|source| match source {
@@ -85,13 +86,6 @@ impl Catalogue {
     pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
         self.models.iter().find(|entry| entry.name == name)
     }
-}
-
-/// A model's file among the pulled ones; none for what cannot be a name, so that none leads out of their folder.
-pub(super) fn file_name(name: &str) -> Option<String> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
-    let good = !name.is_empty() && !name.starts_with('.') && name.chars().all(fits);
-    good.then(|| format!("{}.gguf", name.replace(':', "-")))
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 mod download;
 mod pip;
 
-use super::catalogue::{Entry, Source, file_name};
+use super::catalogue::{Entry, Source};
 use super::file::{blocking, check_room, failed, remove, remove_folder, sum};
 use super::{Means, ModelError, record};
 use crate::process::{self, Exit, Spawn};
+use protocol::provider::model_file;
 use protocol::provider::{LocalModel, ModelProgress, PullStep};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,7 @@ pub(super) async fn pull(
 ) -> Result<LocalModel, ModelError> {
     let path = means
         .folder
-        .join(file_name(&entry.name).unwrap_or_default());
+        .join(model_file(&entry.name).unwrap_or_default());
     let job = Arc::new(Job {
         means,
         entry,

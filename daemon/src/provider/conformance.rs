@@ -11,9 +11,11 @@ use super::registry::{BuildOptions, ProviderConfig, Providers};
 use super::settings::{Api, Named};
 use super::sse::{Event, Framing, Parser};
 use super::stream::{Flow, Peer};
-use super::testing::{Say, chunk, doing, head, plain, saying, serve, sse, thinking, user};
+use super::testing::{
+    self, Asked, Say, chunk, doing, head, plain, saying, serve, sse, thinking, user,
+};
 use super::vendor::Dialect;
-use super::{ErrorClass, Provider, ProviderError, ProviderEvent, Request};
+use super::{ErrorClass, Provider, ProviderError, ProviderEvent};
 use crate::provider::anthropic::{Host, Messages};
 use serde_json::json;
 use std::sync::Arc;
@@ -371,19 +373,10 @@ async fn provider(name: &str, url: &str) -> Arc<dyn Provider> {
     built.await.unwrap()
 }
 
-type Asked = (Vec<ProviderEvent>, Result<(), ProviderError>);
-
 async fn ask(name: &str, answer: Vec<Say>) -> Asked {
     let server = serve(vec![answer]).await;
     let provider = provider(name, &server.url).await;
-    let request = Request {
-        messages: &[user("hello")],
-        tools: &[],
-    };
-    let mut events = Vec::new();
-    let ended = provider
-        .fetch(request, &mut |event| events.push(event))
-        .await;
+    let (events, ended) = testing::ask(&*provider, &[user("hello")]).await;
     (told(events), ended)
 }
 

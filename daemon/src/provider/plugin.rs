@@ -10,7 +10,7 @@ use super::{BoxFuture, ErrorClass, Provider, ProviderError, ProviderEvent, Reque
 use crate::stdio_rpc::{CallError, Host, Live, Refusal, raw};
 pub(super) use child::{Children, Executable};
 use protocol::plugin::{
-    BuildParams, BuildResult, CancelParams, FetchParams, InstanceParams, ProviderEventParams,
+    BuildParams, BuildResult, FetchParams, InstanceParams, ProviderEventParams,
     ProviderNotification,
 };
 use protocol::provider::ModelInfo;
@@ -165,10 +165,7 @@ impl Remote {
         });
         let pending = live.peer.prepare().map_err(failure)?;
         let mut events = live.streams.open(pending.id());
-        let mut cancel = Cancel {
-            live: &live,
-            id: Some(pending.id()),
-        };
+        let cancel = live.cancel_on_drop("provider/cancel", pending.id());
         pending.send("provider/fetch", &params).await;
         let answer = pending.answer();
         tokio::pin!(answer);
@@ -180,7 +177,7 @@ impl Remote {
                 () = tokio::time::sleep(self.silence) => return Err(self.silent()),
             }
         };
-        cancel.id = None;
+        cancel.answered();
         while let Some(event) = events.rest() {
             tell(&event, emit);
         }
@@ -240,21 +237,6 @@ impl Drop for Remote {
             let instance = std::mem::take(name);
             let params = raw(&InstanceParams { instance });
             live.peer.notify("provider/release", &params);
-        }
-    }
-}
-
-/// Tells the child when a round trip was dropped before its end.
-struct Cancel<'a> {
-    live: &'a Live,
-    id: Option<u64>,
-}
-
-impl Drop for Cancel<'_> {
-    fn drop(&mut self) {
-        if let Some(id) = self.id {
-            let params = raw(&CancelParams { id });
-            self.live.peer.notify("provider/cancel", &params);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A server on loopback that writes exactly the bytes a test gives it, and small words for what providers tell.
 
-use super::{Message, ProviderEvent};
+use super::{Message, Provider, ProviderError, ProviderEvent, Request};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,6 +28,21 @@ pub(super) fn user(text: &str) -> Message {
         content: text.to_owned(),
         images: Vec::new(),
     }
+}
+
+/// One round trip: all that was told before it ended, and how it ended.
+pub(super) type Asked = (Vec<ProviderEvent>, Result<(), ProviderError>);
+
+pub(super) async fn ask(provider: &dyn Provider, messages: &[Message]) -> Asked {
+    let request = Request {
+        messages,
+        tools: &[],
+    };
+    let mut events = Vec::new();
+    let ended = provider
+        .fetch(request, &mut |event| events.push(event))
+        .await;
+    (events, ended)
 }
 
 /// A server that answers each request on its connections with the next of the answers, the last one again and again.

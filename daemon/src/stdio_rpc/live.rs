@@ -1,6 +1,7 @@
 //! A running child that several speak with, and whoever owns it and starts it anew. Must never start one itself.
 
-use super::{BoxFuture, Peer, Streams};
+use super::{BoxFuture, Peer, Streams, raw};
+use protocol::plugin::CancelParams;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -47,6 +48,15 @@ impl Live {
         Use(self.clone())
     }
 
+    /// Tells the child by `method {id}` when the request is given up before its answer has come.
+    pub fn cancel_on_drop(&self, method: &'static str, id: u64) -> Cancel<'_> {
+        Cancel {
+            live: self,
+            method,
+            id: Some(id),
+        }
+    }
+
     /// Until when it may live if nobody uses it; none while somebody does.
     pub fn idle_until(&self, stop_after: Duration) -> Option<Instant> {
         self.uses(|uses| (uses.count == 0).then(|| uses.last + stop_after))
@@ -54,6 +64,30 @@ impl Live {
 
     fn uses<T>(&self, look: impl FnOnce(&mut Uses) -> T) -> T {
         look(&mut self.uses.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A request that may be given up.
+pub struct Cancel<'a> {
+    live: &'a Live,
+    method: &'static str,
+    id: Option<u64>,
+}
+
+impl Cancel<'_> {
+    /// Its answer has come.
+    pub fn answered(mut self) {
+        self.id = None;
+    }
+}
+
+impl Drop for Cancel<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.live
+                .peer
+                .notify(self.method, &raw(&CancelParams { id }));
+        }
     }
 }
 

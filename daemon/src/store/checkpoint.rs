@@ -1,5 +1,6 @@
-//! When the write-ahead log goes back into the store's file: on a thread and a connection of its own, when it is quiet
-//! or the log has grown long. Must never keep a timer while nothing is written.
+//! When the write-ahead log goes back into the store's file: on a thread and a connection of its own, when it is quiet or
+//! the log has grown long; on the writer's only what little is left of a log that never rests. Must never keep a timer
+//! while nothing is written.
 
 use super::schema::{Cache, connect};
 use rusqlite::Connection;

@@ -144,3 +144,30 @@ pub(super) fn log_path(path: &Path) -> PathBuf {
     name.push("-wal");
     name.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{SOON, Shared, next};
+    use std::time::{Duration, Instant};
+    use tokio::sync::oneshot;
+
+    #[test]
+    fn a_sync_waits_for_company_only_while_nobody_waits_for_it() {
+        let shared = Shared::default();
+        shared.lock().sync = true;
+        let began = Instant::now();
+        assert!(next(&shared).is_some_and(|waiters| waiters.is_empty()));
+        assert!(began.elapsed() >= SOON);
+        // At least one of many is at once, however busy the machine is.
+        let at_once = (0..100).any(|_| {
+            let mut wanted = shared.lock();
+            wanted.sync = true;
+            wanted.waiters.push(oneshot::channel().0);
+            drop(wanted);
+            let began = Instant::now();
+            assert_eq!(next(&shared).map(|waiters| waiters.len()), Some(1));
+            began.elapsed() < SOON.saturating_sub(Duration::from_millis(1))
+        });
+        assert!(at_once);
+    }
+}

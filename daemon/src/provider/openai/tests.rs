@@ -2,8 +2,10 @@
 
 use super::super::registry::{BuildOptions, ProviderConfig, Providers};
 use super::super::sse::{Event, Parser};
-use super::super::testing::{Say, chunk, doing, head, plain, saying, serve, sse, user};
-use super::super::{ErrorClass, Provider, ProviderError, ProviderEvent, Request};
+use super::super::testing::{
+    self, Asked, Say, chunk, doing, head, plain, saying, serve, sse, user,
+};
+use super::super::{ErrorClass, Provider, ProviderError, ProviderEvent};
 use super::*;
 use reqwest::Url;
 use serde_json::json;
@@ -74,21 +76,11 @@ async fn openai(url: &str) -> Arc<dyn Provider> {
     providers(url).build("openai", options).await.unwrap()
 }
 
-/// One round trip: all that was told before it ended, and how it ended.
-async fn ask(provider: &dyn Provider) -> (Vec<ProviderEvent>, Result<(), ProviderError>) {
-    let messages = [user("hello")];
-    let request = Request {
-        messages: &messages,
-        tools: &[],
-    };
-    let mut events = Vec::new();
-    let ended = provider
-        .fetch(request, &mut |event| events.push(event))
-        .await;
-    (events, ended)
+async fn ask(provider: &dyn Provider) -> Asked {
+    testing::ask(provider, &[user("hello")]).await
 }
 
-async fn answered(answer: Vec<Say>) -> (Vec<ProviderEvent>, Result<(), ProviderError>) {
+async fn answered(answer: Vec<Say>) -> Asked {
     let server = serve(vec![answer]).await;
     ask(&*openai(&server.url).await).await
 }

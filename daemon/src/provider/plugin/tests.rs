@@ -102,15 +102,7 @@ async fn ask(provider: &dyn Provider) -> (Vec<ProviderEvent>, Result<(), Provide
         tool_calls: Vec::new(),
         signed: vec![signed("far"), signed("anthropic")],
     }];
-    let request = Request {
-        messages: &messages,
-        tools: &[],
-    };
-    let mut events = Vec::new();
-    let ended = provider
-        .fetch(request, &mut |event| events.push(event))
-        .await;
-    (events, ended)
+    crate::provider::testing::ask(provider, &messages).await
 }
 
 #[tokio::test]

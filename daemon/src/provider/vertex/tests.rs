@@ -1,8 +1,8 @@
 //! Tokens and requests against a server on loopback that plays Google's.
 
 use super::super::registry::{BuildOptions, ProviderConfig, Providers};
-use super::super::testing::{Say, Server, plain, serve, sse, user};
-use super::super::{ErrorClass, ProviderEvent, Request};
+use super::super::testing::{self, Say, Server, plain, serve, sse, user};
+use super::super::{ErrorClass, ProviderEvent};
 use super::*;
 use serde_json::{Value, json};
 
@@ -51,14 +51,7 @@ async fn build(
 }
 
 async fn ask(provider: &dyn Provider) -> Result<Vec<ProviderEvent>, super::super::ProviderError> {
-    let request = Request {
-        messages: &[user("hello")],
-        tools: &[],
-    };
-    let mut events = Vec::new();
-    let ended = provider
-        .fetch(request, &mut |event| events.push(event))
-        .await;
+    let (events, ended) = testing::ask(provider, &[user("hello")]).await;
     ended.map(|()| events)
 }
 

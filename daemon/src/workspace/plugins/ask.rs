@@ -2,8 +2,7 @@
 //! Must never let a plugin that says nothing at all live on.
 
 use super::plugin::Plugin;
-use crate::stdio_rpc::{CallError, Host, Live, raw};
-use protocol::plugin::CancelParams;
+use crate::stdio_rpc::{CallError, Host, Live};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,13 +60,10 @@ impl Plugin {
 async fn ask(live: &Arc<Live>, method: &str, params: &RawValue) -> Result<Box<RawValue>, String> {
     let _use = live.using();
     let pending = live.peer.prepare().map_err(words)?;
-    let mut cancel = Cancel {
-        live,
-        id: Some(pending.id()),
-    };
+    let cancel = live.cancel_on_drop("plugin/cancel", pending.id());
     pending.send(method, params).await;
     let answer = pending.answer().await;
-    cancel.id = None;
+    cancel.answered();
     answer.map_err(words)
 }
 
@@ -75,20 +71,5 @@ fn words(error: CallError) -> String {
     match error {
         CallError::Gone(how) => how,
         CallError::Refused(refusal) => refusal.message,
-    }
-}
-
-/// Tells the plugin when a request was given up.
-struct Cancel<'a> {
-    live: &'a Live,
-    id: Option<u64>,
-}
-
-impl Drop for Cancel<'_> {
-    fn drop(&mut self) {
-        if let Some(id) = self.id {
-            let params = raw(&CancelParams { id });
-            self.live.peer.notify("plugin/cancel", &params);
-        }
     }
 }

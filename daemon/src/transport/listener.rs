@@ -231,6 +231,7 @@ impl Drop for Listener {
 }
 
 fn bind(place: Place, lock: File) -> Result<Listener, ListenError> {
+    outlive(&place.socket);
     remove_dead(&place.socket)?;
     let (socket, made) = bind_at(&place.socket)?;
     finish(socket, place, lock, made)
@@ -385,7 +386,7 @@ fn remove_dead(path: &Path) -> Result<(), ListenError> {
     }
     match probe(path) {
         Listens::No => fs::remove_file(path).map_err(failed("remove the dead socket", path)),
-        Listens::Yes(pid) => Err(ListenError::Running {
+        Listens::Yes(pid) | Listens::Dying(pid) => Err(ListenError::Running {
             pid,
             socket: path.to_owned(),
         }),
@@ -393,10 +394,35 @@ fn remove_dead(path: &Path) -> Result<(), ListenError> {
     }
 }
 
+/// Waits for the last moment of a daemon that was killed.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nobody is served yet, so nobody waits"
+)]
+fn outlive(path: &Path) {
+    let until = Instant::now() + LOCK_PATIENCE;
+    while matches!(probe(path), Listens::Dying(_)) && Instant::now() < until {
+        std::thread::sleep(LOCK_PAUSE);
+    }
+}
+
+/// Ended, whether or not whoever started it has been told.
+fn is_gone(pid: u32) -> bool {
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        // The name may hold anything, but the state stands behind its last parenthesis.
+        Ok(stat) => stat
+            .rsplit_once(')')
+            .is_some_and(|(_, rest)| matches!(rest.trim_start().chars().next(), Some('Z' | 'X'))),
+        Err(error) => error.kind() == io::ErrorKind::NotFound && Path::new("/proc/self").exists(),
+    }
+}
+
 /// Whether somebody listens on a path.
 enum Listens {
     /// The process that does, as the kernel names it.
     Yes(Option<u32>),
+    /// That process is gone: one that it was starting has its descriptors until it becomes another program.
+    Dying(Option<u32>),
     /// Provably nobody.
     No,
     Unknown(io::Error),
@@ -414,7 +440,10 @@ fn probe(path: &Path) -> Listens {
         Err(error) => return Listens::Unknown(error.into()),
     };
     match rustix::net::connect(&socket, &address) {
-        Ok(()) => Listens::Yes(listener_of(&socket)),
+        Ok(()) => match listener_of(&socket) {
+            Some(pid) if is_gone(pid) => Listens::Dying(Some(pid)),
+            pid => Listens::Yes(pid),
+        },
         // Its backlog is full: it lives, and is busy.
         Err(Errno::AGAIN) => Listens::Yes(None),
         Err(Errno::CONNREFUSED | Errno::NOENT) => Listens::No,

@@ -570,6 +570,50 @@ async fn a_dead_socket_is_replaced() {
     assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok());
 }
 
+/// A socket as a daemon leaves it that was killed while it started a process: who listened is gone, and for a moment
+/// somebody has its descriptors.
+#[allow(clippy::disallowed_methods, reason = "a daemon that dies")]
+fn dying(path: &Path) -> std::os::fd::OwnedFd {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+    use std::os::unix::process::CommandExt;
+    let address = SocketAddrUnix::new(path).unwrap();
+    let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
+    let socket = socket_with(family, SocketType::STREAM, flags, None).unwrap();
+    let theirs = socket.try_clone().unwrap();
+    let mut daemon = std::process::Command::new("true");
+    // SAFETY: two system calls on what was made before, which any process may make between fork and exec.
+    unsafe {
+        daemon.pre_exec(move || {
+            rustix::net::bind(&theirs, &address)?;
+            Ok(rustix::net::listen(&theirs, 8)?)
+        });
+    }
+    assert!(daemon.status().unwrap().success());
+    socket
+}
+
+#[tokio::test]
+async fn a_killed_daemons_last_moment_is_waited_for() {
+    for with_lock in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::named(directory.path().join("d.sock"));
+        let lock = std::fs::File::create(&place.lock).unwrap();
+        if with_lock {
+            lock.lock().unwrap();
+        }
+        let left = dying(&place.socket);
+        assert!(std::os::unix::net::UnixStream::connect(&place.socket).is_ok());
+        let mut starting = tokio::task::spawn_blocking({
+            let place = place.clone();
+            move || listen(place).map(drop).map_err(|error| error.to_string())
+        });
+        let early = timeout(Duration::from_millis(50), &mut starting).await;
+        assert!(early.is_err(), "{early:?}");
+        drop((left, lock));
+        assert_eq!(starting.await.unwrap(), Ok(()));
+    }
+}
+
 #[tokio::test]
 async fn a_socket_that_is_taken_away_is_made_anew() {
     let server = Running::start(Limits::default());

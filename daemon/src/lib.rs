@@ -7,6 +7,7 @@ pub mod log;
 pub mod memory;
 pub mod model;
 pub mod own_dir;
+pub mod presentation;
 pub mod process;
 pub mod provider;
 pub mod rpc;

@@ -16,10 +16,11 @@ use protocol::approval::Answer;
 use protocol::id::CallId;
 use protocol::tool::{Definition, ToolInfo, ToolList};
 use serde_json::{Map, Value, json};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tool::Tool;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -33,10 +34,11 @@ pub trait CallPort: Send + Sync {
     fn started<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), String>>;
     /// A piece of what the running tool prints. Never blocks; pieces that fall together are joined.
     fn output(&self, call: &CallId, text: &str);
-    /// A call made by a running tool (`doing` with `parent`); returns its id.
+    /// A call made by a running tool (`doing` with `parent` and `via`); returns its id.
     fn child<'a>(
         &'a self,
         parent: &'a CallId,
+        via: Via,
         name: &'a str,
         arguments: &'a Value,
     ) -> BoxFuture<'a, Result<CallId, String>>;
@@ -49,6 +51,27 @@ pub trait CallPort: Send + Sync {
     ) -> BoxFuture<'a, Result<(), String>>;
     /// Something people should know (a hook that raised, say).
     fn warn(&self, text: &str);
+}
+
+/// How a call within a call was made; `via` of its `doing`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// By a tool's own code.
+    Tool,
+    /// By name, for a model that is not shown the tool.
+    Search,
+    /// By a program of a model's.
+    Code,
+}
+
+impl Via {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Search => "search",
+            Self::Code => "code",
+        }
+    }
 }
 
 /// A question about one call.
@@ -73,9 +96,29 @@ pub struct Toolbox {
     aliases: BTreeMap<String, String>,
     hooks: Hooks,
     shadowed: Vec<Value>,
+    /// Those that a later one of the same name replaced: their sources still have them.
+    replaced: Vec<Arc<Tool>>,
     problems: Vec<String>,
     /// Made when first asked for, dropped with the next `add`: every round trip shows them.
     definitions: OnceLock<Arc<[Definition]>>,
+    alias_list: OnceLock<Vec<(String, String)>>,
+    derived: Derived,
+}
+
+/// What others made of a toolbox. A copy of the toolbox begins without, as it may become another.
+#[derive(Default)]
+struct Derived(Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>);
+
+impl Derived {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Arc<dyn Any + Send + Sync>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clone for Derived {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl Toolbox {
@@ -94,7 +137,7 @@ impl Toolbox {
     /// As `add`, with the reason when the tool is left out.
     pub fn try_add(&mut self, tool: Tool) -> Result<(), String> {
         tool.check()?;
-        self.definitions = OnceLock::new();
+        self.forget();
         let name = tool.name().to_owned();
         self.aliases.retain(|_, real| *real != name);
         for alias in tool.aliases() {
@@ -105,7 +148,7 @@ impl Toolbox {
             Some(known) => {
                 self.shadowed
                     .push(json!({"name": name, "source": known.origin(), "by": tool.origin()}));
-                *known = tool;
+                self.replaced.push(std::mem::replace(known, tool));
             }
             None => self.tools.push(tool),
         }
@@ -114,7 +157,9 @@ impl Toolbox {
 
     /// Takes out those that do not fit, with their aliases.
     pub fn retain(&mut self, fits: impl Fn(&Tool) -> bool) {
+        self.forget();
         self.tools.retain(|tool| fits(tool));
+        self.replaced.retain(|tool| fits(tool));
         let tools = &self.tools;
         self.aliases
             .retain(|_, real| tools.iter().any(|tool| tool.name() == real));
@@ -145,9 +190,55 @@ impl Toolbox {
         &self.tools
     }
 
+    /// All tools of one source, those included that another's of the same name replaced.
+    pub fn of_source(&self, source: &str) -> Vec<Arc<Tool>> {
+        let all = self.tools.iter().chain(&self.replaced);
+        all.filter(|tool| tool.origin() == source)
+            .cloned()
+            .collect()
+    }
+
+    /// What somebody made of this toolbox, by a name of theirs: made once, and gone with it.
+    pub fn derived<T: Send + Sync + 'static>(&self, key: &str, make: impl FnOnce() -> T) -> Arc<T> {
+        let known = self.derived.known().get(key).cloned();
+        if let Some(known) = known.and_then(|known| known.downcast().ok()) {
+            return known;
+        }
+        // Made beside the lock: who else asks meanwhile makes the same.
+        let made = Arc::new(make());
+        self.derived.known().insert(key.to_owned(), made.clone());
+        made
+    }
+
+    fn forget(&mut self) {
+        self.definitions = OnceLock::new();
+        self.alias_list = OnceLock::new();
+        self.derived = Derived::default();
+    }
+
     /// Alias to real name.
     pub fn aliases(&self) -> &BTreeMap<String, String> {
         &self.aliases
+    }
+
+    /// As `aliases`.
+    pub fn alias_list(&self) -> &[(String, String)] {
+        let make = || {
+            let pairs = self.aliases.iter();
+            pairs.map(|(a, b)| (a.clone(), b.clone())).collect()
+        };
+        self.alias_list.get_or_init(make)
+    }
+
+    /// Where its tools come from, in the order of the first of each.
+    pub fn sources(&self) -> Vec<String> {
+        let mut sources: Vec<String> = Vec::new();
+        for tool in self.tools.iter().chain(&self.replaced) {
+            if !sources.iter().any(|known| known == tool.origin()) {
+                sources.push(tool.origin().to_owned());
+            }
+        }
+        sources
     }
 
     /// Hooks' names by point (`before`, `after`) and tool (`*` is every tool), in order.

@@ -14,6 +14,7 @@ pub mod command;
 pub mod daemon;
 pub mod error;
 pub mod event;
+pub mod expression;
 pub mod framing;
 pub mod id;
 pub mod plugin;

@@ -4,7 +4,7 @@ use super::live::Piece;
 use super::message::{Again, Asking, ByHand, Handle, Msg};
 use crate::provider::{Provider, ProviderEvent};
 use crate::toolbox::permission::Permissions;
-use crate::toolbox::{BoxFuture, CallPort, Question, Verdict};
+use crate::toolbox::{BoxFuture, CallPort, Question, Verdict, Via};
 use crate::turn::round::RoundEnd;
 use crate::turn::{TurnPort, Work};
 use protocol::event::{Level, TurnStatus};
@@ -84,6 +84,7 @@ impl CallPort for Port {
     fn child<'a>(
         &'a self,
         parent: &'a CallId,
+        via: Via,
         name: &'a str,
         arguments: &'a Value,
     ) -> BoxFuture<'a, Result<CallId, String>> {
@@ -91,7 +92,7 @@ impl CallPort for Port {
             name: name.to_owned(),
             arguments: arguments.clone(),
             parent: Some(parent.clone()),
-            via: "tool",
+            via: via.as_str(),
             cancel: CancellationToken::new(),
         };
         Box::pin(self.ask(|reply| Msg::ByHand(by_hand, reply)))

@@ -7,9 +7,9 @@
 
 use super::hook::{Hook, HookCall};
 use super::permission::Permissions;
-use super::result::{Failure, finish};
+use super::result::{Cause, Failure, finish};
 use super::tool::{Call, Handler, Tool};
-use super::{BoxFuture, CallPort, Question, Toolbox};
+use super::{BoxFuture, CallPort, Question, Toolbox, Via};
 use futures_util::FutureExt;
 use protocol::approval::Answer;
 use protocol::id::{CallId, SessionId};
@@ -63,6 +63,8 @@ pub struct Ran {
     pub result: Map<String, Value>,
     /// How long the handler took; 0 when it never ran.
     pub ms: u64,
+    /// Why there is no result of the handler's own.
+    pub cause: Option<Cause>,
 }
 
 /// Proof of having come through the gate, and what it takes to go through it again.
@@ -82,20 +84,38 @@ impl Toolbox {
 
     fn run_at(self: &Arc<Self>, run: Run, depth: usize) -> BoxFuture<'static, Ran> {
         let toolbox = Arc::clone(self);
-        Box::pin(async move { toolbox.through(run, depth).await })
+        Box::pin(async move {
+            match toolbox.get(&run.name).cloned() {
+                Some(tool) => toolbox.through(tool, run, depth).await,
+                None => {
+                    let aliases = toolbox.aliases().iter();
+                    let failure = unknown(&run.name, toolbox.tools(), aliases);
+                    Ran::not(failure.result(), &failure)
+                }
+            }
+        })
     }
 
-    async fn through(self: Arc<Self>, run: Run, depth: usize) -> Ran {
-        let Some(tool) = self.get(&run.name).cloned() else {
-            return Ran::not(self.unknown(&run.name).result());
-        };
+    /// As `run`.
+    pub fn run_boxed(self: &Arc<Self>, run: Run) -> BoxFuture<'static, Ran> {
+        self.run_at(run, 0)
+    }
+
+    /// As `run`, for a tool that the toolbox need not have by its name (another's of that name may be in its place).
+    pub fn run_tool(self: &Arc<Self>, tool: Arc<Tool>, run: Run) -> BoxFuture<'static, Ran> {
+        let toolbox = Arc::clone(self);
+        Box::pin(async move { toolbox.through(tool, run, 0).await })
+    }
+
+    async fn through(self: Arc<Self>, tool: Arc<Tool>, run: Run, depth: usize) -> Ran {
         let arguments = match checked(&tool, tool.own_names(coerce(&run.arguments))) {
             Ok(arguments) => Arc::new(arguments),
-            Err(failure) => return Ran::not(failure.result()),
+            Err(failure) => return Ran::not(failure.result(), &failure),
         };
         if depth > DEPTH {
             let tool = tool.name().to_owned();
-            return Ran::not(Failure::TooDeep { tool, limit: DEPTH }.result());
+            let failure = Failure::TooDeep { tool, limit: DEPTH };
+            return Ran::not(failure.result(), &failure);
         }
         let gate = Gate {
             toolbox: self,
@@ -106,20 +126,31 @@ impl Toolbox {
         };
         gate.pass().await
     }
+}
 
-    fn unknown(&self, name: &str) -> Failure {
-        let available: Vec<String> = self
-            .tools()
+/// What is said of a name that is none of these tools' and none of these aliases.
+pub(crate) fn unknown<'a>(
+    name: &str,
+    tools: &[Arc<Tool>],
+    aliases: impl Iterator<Item = (&'a String, &'a String)> + Clone,
+) -> Failure {
+    let available: Vec<String> = tools.iter().map(|tool| tool.name().to_owned()).collect();
+    let near = nearest(
+        name,
+        available
             .iter()
-            .map(|tool| tool.name().to_owned())
-            .collect();
-        let near = nearest(name, available.iter().chain(self.aliases().keys()));
-        let near = near.map(|near| self.aliases().get(&near).cloned().unwrap_or(near));
-        Failure::Unknown {
-            name: name.to_owned(),
-            available,
-            near,
-        }
+            .chain(aliases.clone().map(|(alias, _)| alias)),
+    );
+    let real = |near: String| {
+        let known = aliases.clone().find(|(alias, _)| **alias == near);
+        known.map_or(near, |(_, real)| real.clone())
+    };
+    let near = near.map(real);
+    Failure::Unknown {
+        name: name.to_owned(),
+        available,
+        near,
+        way: None,
     }
 }
 
@@ -136,16 +167,27 @@ impl Gate {
     async fn pass(self) -> Ran {
         match self.admit().await {
             Ok(()) => {}
-            Err(failure) => return Ran::not(self.failed(&failure)),
+            Err(failure) => return Ran::not(self.failed(&failure), &failure),
         }
         let begun = Instant::now();
         let outcome = self.handle().await;
         let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let result = match outcome {
+        let ended = match outcome {
             Ok(raw) => self.leave(raw).await,
-            Err(failure) => self.failed(&failure),
+            Err(failure) => Err(failure),
         };
-        Ran { result, ms }
+        match ended {
+            Ok(result) => Ran {
+                cause: self.cancelled_with(&result),
+                result,
+                ms,
+            },
+            Err(failure) => Ran {
+                result: self.failed(&failure),
+                ms,
+                cause: Some(failure.cause()),
+            },
+        }
     }
 
     /// All that comes before the handler.
@@ -251,16 +293,20 @@ impl Gate {
     }
 
     /// All that comes after the handler.
-    async fn leave(&self, raw: Map<String, Value>) -> Map<String, Value> {
+    async fn leave(&self, raw: Map<String, Value>) -> Result<Map<String, Value>, Failure> {
         if self.run.cancel.is_cancelled() {
-            return finish(raw);
+            return Ok(finish(raw));
         }
         let raw = Arc::new(raw);
         let hooks = self.toolbox.hooks.after.of(self.tool.name());
-        match self.hooks(hooks, Some(&raw)).await {
-            Ok(()) => finish(Arc::unwrap_or_clone(raw)),
-            Err(failure) => self.failed(&failure),
-        }
+        self.hooks(hooks, Some(&raw)).await?;
+        Ok(finish(Arc::unwrap_or_clone(raw)))
+    }
+
+    /// The cause of a failure that the handler reported because it was cancelled.
+    fn cancelled_with(&self, result: &Map<String, Value>) -> Option<Cause> {
+        let failed = result.get("ok") == Some(&Value::Bool(false));
+        (failed && self.run.cancel.is_cancelled()).then(|| Failure::Cancelled.cause())
     }
 
     async fn hooks<'a>(
@@ -326,7 +372,11 @@ impl Gate {
 impl Call {
     /// Calls another tool, through the gate like everybody; the call is recorded as this one's child.
     pub async fn run(&self, name: &str, arguments: Value) -> Map<String, Value> {
-        let call = match self.port.child(&self.call, name, &arguments).await {
+        let call = match self
+            .port
+            .child(&self.call, Via::Tool, name, &arguments)
+            .await
+        {
             Ok(call) => call,
             Err(why) => {
                 let tool = name.to_owned();
@@ -379,13 +429,17 @@ impl Call {
 }
 
 impl Ran {
-    fn not(result: Map<String, Value>) -> Self {
-        Self { result, ms: 0 }
+    fn not(result: Map<String, Value>, failure: &Failure) -> Self {
+        Self {
+            result,
+            ms: 0,
+            cause: Some(failure.cause()),
+        }
     }
 }
 
 /// A string that holds a JSON object is that object; an empty one and null are `{}`; all else is itself.
-fn coerce(arguments: &Value) -> Value {
+pub(crate) fn coerce(arguments: &Value) -> Value {
     match arguments {
         Value::Null => Value::Object(Map::new()),
         Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
@@ -422,7 +476,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 }
 
 /// The name that a slip of the fingers or another agent's habit may have meant.
-fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a String>) -> Option<String> {
+pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a String>) -> Option<String> {
     let plain = |name: &str| name.to_lowercase().replace(['-', '_', ' ', '.'], "");
     let wanted = plain(name);
     if wanted.is_empty() {

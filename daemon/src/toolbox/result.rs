@@ -2,6 +2,30 @@
 //! Must never decide whether something failed for a reason that is not in the object.
 
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// The code of a failure that gives none.
+pub const FAILED: &str = "failed";
+
+/// What a failure is, to branch on, and where it arose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub code: Cow<'static, str>,
+    pub origin: Origin,
+}
+
+/// Where a failure arose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The arguments do not fit.
+    Parameters,
+    /// The tool, a hook around it, or whoever had to allow it.
+    Handler,
+    /// What the tool gave.
+    Result,
+    /// The way in which tools are presented.
+    Presentation,
+}
 
 /// Why a call has no result of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +35,8 @@ pub enum Failure {
         name: String,
         available: Vec<String>,
         near: Option<String>,
+        /// How it is reached, where it is there but not shown.
+        way: Option<String>,
     },
     /// The arguments do not fit; the errors, joined.
     Invalid(String),
@@ -43,12 +69,14 @@ impl Failure {
                 name,
                 available,
                 near,
+                way,
             } => {
-                let near = near.as_ref().map(|near| format!(" Did you mean {near:?}?"));
+                let near = || near.as_ref().map(|near| format!(" Did you mean {near:?}?"));
+                let way = way.as_ref().map(|way| format!(" {way}")).or_else(near);
                 let available = available.join(", ");
                 format!(
                     "unknown tool: {name:?}. Available: {available}.{}",
-                    near.unwrap_or_default()
+                    way.unwrap_or_default()
                 )
             }
             Self::Invalid(errors) => errors.clone(),
@@ -86,6 +114,24 @@ impl Failure {
             | Self::Raised(_)
             | Self::Panicked { .. }
             | Self::TooDeep { .. } => None,
+        }
+    }
+
+    /// What a program branches on, whether the object says it or not.
+    pub fn cause(&self) -> Cause {
+        let (code, origin) = match self {
+            Self::Unknown { .. } => ("unknown_tool", Origin::Presentation),
+            Self::Invalid(_) => ("invalid_parameters", Origin::Parameters),
+            Self::Forbidden { .. } | Self::Refused { .. } => ("denied", Origin::Handler),
+            Self::Withdrawn { .. } => ("withdrawn", Origin::Handler),
+            Self::Raised(_) | Self::Panicked { .. } => (FAILED, Origin::Handler),
+            Self::Cancelled => ("cancelled", Origin::Handler),
+            Self::NotRecorded { .. } => ("storage", Origin::Handler),
+            Self::TooDeep { .. } => ("too_deep", Origin::Handler),
+        };
+        Cause {
+            code: code.into(),
+            origin,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::toolbox::gate::Run;
 use crate::toolbox::tool::{Call, Tool};
-use crate::toolbox::{BoxFuture, CallPort, Question, Toolbox, Verdict};
+use crate::toolbox::{BoxFuture, CallPort, Question, Toolbox, Verdict, Via};
 use protocol::approval::Answer;
 use protocol::id::CallId;
 use serde_json::{Map, Value};
@@ -123,6 +123,7 @@ impl CallPort for Port {
     fn child<'a>(
         &'a self,
         _: &'a CallId,
+        _: Via,
         _: &'a str,
         _: &'a Value,
     ) -> BoxFuture<'a, Result<CallId, String>> {

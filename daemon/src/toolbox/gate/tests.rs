@@ -4,7 +4,7 @@ use super::{Ran, Run, nearest};
 use crate::toolbox::hook::{Hook, HookCall};
 use crate::toolbox::permission::Permissions;
 use crate::toolbox::tool::{Access, Call, Handler, Outcome, Tool};
-use crate::toolbox::{BoxFuture, CallPort, Question, Toolbox, Verdict};
+use crate::toolbox::{BoxFuture, CallPort, Question, Toolbox, Verdict, Via};
 use protocol::approval::Answer;
 use protocol::id::CallId;
 use protocol::tool::Policy;
@@ -47,6 +47,7 @@ impl CallPort for Port {
     fn child<'a>(
         &'a self,
         parent: &'a CallId,
+        _: Via,
         name: &'a str,
         arguments: &'a Value,
     ) -> BoxFuture<'a, Result<CallId, String>> {

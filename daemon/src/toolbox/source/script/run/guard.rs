@@ -5,7 +5,7 @@ use super::folder::Folder;
 use super::text;
 use crate::toolbox::permission::place::Ground;
 use crate::toolbox::tool::Call;
-use crate::toolbox::{CallPort, Question};
+use crate::toolbox::{CallPort, Question, Via};
 use protocol::approval::Answer;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Map, Value, json};
@@ -134,7 +134,7 @@ async fn decide(call: &Call, question: &Value, asking: &AtomicBool) -> bool {
 /// As a call of its own, so that it is another question than the one whether the tool may run.
 async fn ask(call: &Call, name: &str, arguments: &Value, why: &str) -> bool {
     let port: &dyn CallPort = &*call.port;
-    let Ok(child) = port.child(&call.call, name, arguments).await else {
+    let Ok(child) = port.child(&call.call, Via::Tool, name, arguments).await else {
         return false;
     };
     let question = Question {

@@ -33,15 +33,28 @@ pub(crate) async fn id(link: &Link, word: &str) -> Result<SessionId, Failure> {
     Ok(session(link, word).await?.id)
 }
 
-/// This directory's newest session.
+/// This directory's newest session that a person began.
 pub(crate) async fn last(link: &Link) -> Result<Option<Session>, Failure> {
     let cwd = place::here()?;
-    let list = link
-        .call(async |client| {
-            SessionRpcClient::list(client, Some(cwd.clone()), None, None, Some(1), None).await
-        })
-        .await?;
-    Ok(list.sessions.into_iter().next())
+    let mut cursor = None;
+    let mut limit = 1;
+    loop {
+        let page = link
+            .call(async |client| {
+                let cwd = Some(cwd.clone());
+                SessionRpcClient::list(client, cwd, None, None, Some(limit), cursor.clone()).await
+            })
+            .await?;
+        let mut sessions = page.sessions.into_iter();
+        if let Some(own) = sessions.find(|session| session.task.is_none()) {
+            return Ok(Some(own));
+        }
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return Ok(None);
+        }
+        limit = PAGE;
+    }
 }
 
 async fn begin_with(

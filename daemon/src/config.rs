@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The longest reply where nothing is said of it: several times what any model writes at once.
 pub const REPLY: u64 = 8 << 20;
+/// The share of a model's window at which a conversation is summed up, in percent: what is left takes a long reply.
+pub const COMPACT_AT: u8 = 80;
 
 /// The whole file. A name that is not among these is an error, since it is most likely a slip.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -38,11 +40,33 @@ pub struct Turn {
     pub max_reply_bytes: u64,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HistorySettings {
     /// Which calls the model still sees: those of the `session`, or only those of the running `turn`.
     pub tools: History,
+    /// How full a model's window gets before the conversation is summed up, in percent; 0 is never.
+    #[serde(deserialize_with = "percent")]
+    pub compact_at_percent: u8,
+}
+
+impl Default for HistorySettings {
+    fn default() -> Self {
+        Self {
+            tools: History::default(),
+            compact_at_percent: COMPACT_AT,
+        }
+    }
+}
+
+fn percent<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    let percent = u8::deserialize(from)?;
+    match percent {
+        0..=100 => Ok(percent),
+        _ => Err(serde::de::Error::custom(format!(
+            "{percent} is no percentage: 1 to 100, or 0 for never"
+        ))),
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -234,6 +234,7 @@ fn services(
             max_rounds: config.turn.max_rounds,
             max_reply_bytes: config.turn.max_reply_bytes,
             history: config.history.tools,
+            compact_at_percent: config.history.compact_at_percent,
             unload_after_ms: config.session.unload_after_ms,
         },
         spill_dir: dirs.state.join("output"),

@@ -105,6 +105,13 @@ pub struct ProviderError {
     pub message: String,
 }
 
+impl ProviderError {
+    /// Whether the conversation was too long for the model, as far as the server's words tell.
+    pub fn is_too_long(&self) -> bool {
+        failure::is_too_long(self)
+    }
+}
+
 /// What the retry policy branches on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ErrorClass {

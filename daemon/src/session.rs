@@ -17,6 +17,7 @@ mod restart;
 pub mod services;
 pub mod state;
 mod subscriber;
+mod task;
 
 pub use manager::Sessions;
 pub use subscriber::Subscriber;
@@ -105,6 +106,7 @@ fn session_of(row: SessionRow) -> Session {
         seq: row.seq,
         archived: row.archived,
         parent: row.parent,
+        task: row.task,
         turn: None,
         approvals: Vec::new(),
         queue: Vec::new(),

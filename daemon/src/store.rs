@@ -79,6 +79,8 @@ pub struct SessionRow {
     pub seq: u64,
     pub archived: bool,
     pub parent: Option<SessionId>,
+    /// The parent's call that it works for, where it is a sub-session.
+    pub task: Option<protocol::id::CallId>,
     /// JSON of what a session was created with (env, toolbox, agent, vars). Empty in lists; written empty, it leaves
     /// what is stored.
     pub settings: String,

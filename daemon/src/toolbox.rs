@@ -21,7 +21,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use tool::Tool;
+use tokio_util::sync::CancellationToken;
+use tool::{Outcome, Tool};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -49,6 +50,15 @@ pub trait CallPort: Send + Sync {
         result: &'a Map<String, Value>,
         ms: u64,
     ) -> BoxFuture<'a, Result<(), String>>;
+    /// Has a sub-session work on a prompt for this call; the result is its last reply. Dropping the future cancels it.
+    fn task<'a>(
+        &'a self,
+        _call: &'a CallId,
+        _prompt: String,
+        _cancel: CancellationToken,
+    ) -> BoxFuture<'a, Outcome> {
+        Box::pin(async { Err("there are no sessions here".to_owned()) })
+    }
     /// Something people should know (a hook that raised, say).
     fn warn(&self, text: &str);
 }

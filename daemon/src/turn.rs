@@ -1,6 +1,7 @@
 //! A turn: round trips to the model and the calls it makes, until it makes none. Decides nothing that the log does not
 //! say, and reaches the session only through `TurnPort`.
 
+pub mod compaction;
 pub mod prompt;
 pub mod retry;
 pub mod round;
@@ -9,8 +10,9 @@ pub mod step;
 use crate::provider::{BoxFuture, Message, Provider, ProviderEvent};
 use crate::toolbox::gate::Run;
 use crate::toolbox::{CallPort, Toolbox, permission::Permissions};
+use compaction::{Fill, Tried};
 use futures_util::FutureExt;
-use protocol::event::TurnStatus;
+use protocol::event::{Level, TurnStatus};
 use protocol::id::{CallId, MessageId, SessionId, TurnId};
 use round::RoundEnd;
 use serde_json::{Map, Value};
@@ -41,6 +43,7 @@ pub struct Round {
     pub provider: Option<Arc<dyn Provider>>,
     /// The system prompt as the files were when the round trip began.
     pub prompt: BoxFuture<'static, String>,
+    pub fill: Fill,
 }
 
 /// What a turn needs of its session. Each method records what it says before it returns.
@@ -59,6 +62,14 @@ pub trait TurnPort: CallPort {
         after_ms: u64,
         why: String,
     ) -> BoxFuture<'_, Result<MessageId, String>>;
+    /// The model goes on with this summary of the conversation, which it now has instead; `usage` is the summary's.
+    fn compacted(
+        &self,
+        summary: String,
+        usage: Option<(u64, u64, u64)>,
+    ) -> BoxFuture<'_, Result<Vec<Message>, String>>;
+    /// Something people should know; never waits.
+    fn notice(&self, level: Level, text: &str);
     fn call_done(
         &self,
         call: CallId,
@@ -79,6 +90,8 @@ pub struct Context {
     pub toolbox: Arc<Toolbox>,
     /// What a model may say at most in one round trip.
     pub max_reply_bytes: u64,
+    /// How full the model's window gets before the conversation is summed up; 0 is never.
+    pub compact_at_percent: u8,
     pub cancel: CancellationToken,
     pub port: Arc<dyn TurnPort>,
 }
@@ -110,11 +123,12 @@ async fn steps(context: &Context, work: Option<Work>) -> Result<(), Stop> {
         Some(work) => work,
         None => context.port.next().await.map_err(Stop::Failed)?,
     };
+    let mut tried = Tried::default();
     loop {
         work = match work {
             Work::Over => return Ok(()),
             _ if context.cancel.is_cancelled() => return Err(Stop::Cancelled),
-            Work::Model(round) => round::run(context, *round).await?,
+            Work::Model(round) => round::run(context, *round, &mut tried).await?,
             Work::Call {
                 call,
                 name,

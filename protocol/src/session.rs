@@ -2,7 +2,7 @@
 
 use crate::approval::Approval;
 use crate::event::{Event, Image};
-use crate::id::{QueuedId, SessionId, TurnId};
+use crate::id::{CallId, QueuedId, SessionId, TurnId};
 #[cfg(any(feature = "server", feature = "client"))]
 use jsonrpsee::proc_macros::rpc;
 #[cfg(feature = "server")]
@@ -39,9 +39,12 @@ pub struct Session {
     /// Whether it is put away.
     #[serde(default)]
     pub archived: bool,
-    /// The session it was forked from.
+    /// The session it was forked from, or works for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
+    /// The call of `parent` that it works for; none for any session but a task's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<CallId>,
     /// The turn that runs or waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,

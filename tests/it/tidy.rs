@@ -91,6 +91,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "provider",
             "workspace",
             "store::ListQuery",
+            "turn::compaction::ASK",
         ],
     ),
     ("workspace", &["toolbox", "process", "stdio_rpc", "config"]),

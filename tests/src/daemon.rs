@@ -57,7 +57,11 @@ impl TestDaemon {
 
     /// One whose provider `openai` is a fake model, with a session that talks to it.
     pub fn with_model(model: &FakeModel) -> (Self, TestClient, String) {
-        let mut sandbox = Sandbox::new();
+        Self::with_model_in(Sandbox::new(), model)
+    }
+
+    /// The same in a sandbox that was prepared.
+    pub fn with_model_in(mut sandbox: Sandbox, model: &FakeModel) -> (Self, TestClient, String) {
         sandbox.set("OPENAI_BASE_URL", model.base_url());
         sandbox.set("OPENAI_API_KEY", "the-key-of-the-test");
         let daemon = Self::start_in(sandbox);

@@ -158,8 +158,15 @@ impl Answer {
     /// The end of a good stream.
     #[must_use]
     pub fn finish(self, reason: &str) -> Self {
+        self.finish_costing(reason, 7, 3)
+    }
+
+    /// The same with other tokens.
+    #[must_use]
+    pub fn finish_costing(self, reason: &str, input: u64, output: u64) -> Self {
         let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
-        let usage = json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}});
+        let total = input + output;
+        let usage = json!({"choices": [], "usage": {"prompt_tokens": input, "completion_tokens": output, "total_tokens": total}});
         self.bytes(event(&end))
             .bytes(event(&usage))
             .bytes("data: [DONE]\n\n")

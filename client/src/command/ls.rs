@@ -91,9 +91,17 @@ fn row(session: &Session, now: u64, home: &str) -> [String; 5] {
         session.id.to_string(),
         session.state.as_str().to_string(),
         age(now.saturating_sub(session.updated_at)),
-        cut(&first_line(&session.title), 50),
+        titled(session),
         cwd,
     ]
+}
+
+fn titled(session: &Session) -> String {
+    let title = first_line(&session.title);
+    match (&session.parent, &session.task) {
+        (Some(parent), Some(_)) => cut(&format!("(task of {parent}) {title}"), 70),
+        _ => cut(&title, 50),
+    }
 }
 
 /// Columns as wide as their widest cell.

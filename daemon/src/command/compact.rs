@@ -2,11 +2,8 @@
 
 use super::registry::{Command, Failure, Invocation, Ran};
 use crate::session::Prompt;
+use crate::turn::compaction::ASK;
 use protocol::event::TurnStatus;
-
-const ASK: &str = "Sum up this conversation for yourself: what follows is all that you will remember of it. Say what is \
-                   wanted, what was decided and why, which files matter and what was changed in them, what was tried and \
-                   failed, and what is to be done next. Call no tool, and answer with the summary alone.";
 
 pub(super) fn command() -> Command {
     let about = "let the model go on with a summary of the conversation";

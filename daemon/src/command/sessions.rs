@@ -38,7 +38,11 @@ fn all(sessions: &[Session], current: &SessionId) -> String {
     let rows = sessions.iter().map(|session| {
         let mark = if session.id == *current { "*" } else { " " };
         let state = session.state.as_str().to_owned();
-        let title = first_line(&session.title, 48);
+        let title = match (&session.parent, &session.task) {
+            (Some(parent), Some(_)) => format!("(task of {parent}) {}", session.title),
+            _ => session.title.clone(),
+        };
+        let title = first_line(&title, 72);
         [
             format!("{mark} {}", session.id),
             state,

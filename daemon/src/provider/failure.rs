@@ -18,6 +18,31 @@ const PASSING: &[&str] = &[
 /// Those that stay, whatever the status says.
 const LASTING: &[&str] = &["insufficient_quota", "billing"];
 
+/// How servers say that a conversation does not fit.
+const TOO_LONG: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size",
+    "context length",
+    "context window",
+    "context size",
+    "prompt is too long",
+    "input is too long",
+    "input token count",
+    "too many tokens",
+    "does not fit into the model's window",
+    "reduce the length of",
+];
+
+pub(super) fn is_too_long(error: &ProviderError) -> bool {
+    let may = match error.class {
+        ErrorClass::Status { code, .. } => matches!(code, 400 | 413 | 422 | 500),
+        ErrorClass::Reported { .. } | ErrorClass::Fatal => true,
+        ErrorClass::Dropped | ErrorClass::Stalled => false,
+    };
+    let said = error.message.to_lowercase();
+    may && TOO_LONG.iter().any(|words| said.contains(words))
+}
+
 /// The vendor's message in a body, if it is one of the known shapes.
 pub(super) fn explain(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
@@ -145,6 +170,29 @@ mod tests {
         assert!(!is_passing(
             &json!({"error": {"message": "m", "code": 400}})
         ));
+    }
+
+    #[test]
+    fn conversation_that_does_not_fit_is_known_by_the_words_of_each_server() {
+        let of = |code, message: &str| {
+            let class = ErrorClass::Status {
+                code,
+                retry_after_ms: None,
+            };
+            let message = message.to_owned();
+            is_too_long(&ProviderError { class, message })
+        };
+        for said in [
+            "This model's maximum context length is 8192 tokens (context_length_exceeded)",
+            "prompt is too long: 210000 tokens > 200000 maximum",
+            "the request exceeds the available context size, try increasing it",
+            "The input token count (1200000) exceeds the maximum number of tokens allowed",
+            "Your input exceeds the context window of this model",
+        ] {
+            assert!(of(400, said), "{said}");
+        }
+        assert!(!of(401, "no key for this context window"));
+        assert!(!of(400, "max_tokens is too large"));
     }
 
     #[test]

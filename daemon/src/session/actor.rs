@@ -9,10 +9,12 @@ mod turn;
 mod view;
 
 use super::live::{Live, Piece};
+use super::manager::WeakSessions;
 use super::message::{Guard, Handle, Msg, Reply};
 use super::services::Services;
 use super::state::{State, thought_of};
 use super::subscriber::Feed;
+use super::task::Task;
 use super::{SessionError, SessionResult};
 use crate::memory::Work;
 use crate::provider::Provider;
@@ -39,6 +41,10 @@ pub struct Shared {
     pub cwd: PathBuf,
     pub env: Arc<BTreeMap<String, String>>,
     pub agent: Option<Choice>,
+    /// What it works for, where it is a sub-session.
+    pub task: Option<Task>,
+    /// All sessions, for those that calls of this one need.
+    pub sessions: WeakSessions,
     /// What the agent is told in a turn, so that a round trip does not ask for it again.
     pub told: tokio::sync::Mutex<Option<(TurnId, String)>>,
     /// Whether a turn runs or waits.
@@ -197,6 +203,11 @@ impl Actor {
             Msg::Built(provider) => self.provider = Some(provider),
             Msg::RoundDone(end, reply) => send(reply, self.round_done(end).await),
             Msg::Again(again, reply) => send(reply, self.again(again).await),
+            Msg::Compacted {
+                summary,
+                usage,
+                reply,
+            } => send(reply, self.compacted(summary, usage).await),
             Msg::CallDone {
                 call,
                 result,
@@ -216,6 +227,7 @@ impl Actor {
             } => send(reply, self.end_by_hand(call, result, ms).await),
             Msg::Ask(asking, reply) => self.ask(asking, reply).await,
             Msg::Started(call, reply) => send(reply, self.call_started(call).await),
+            Msg::Relay(call, kind, reply) => send(reply, self.relay(call, kind).await),
             Msg::Archive(archived, reply) => send(reply, self.archive(archived).await),
             Msg::Quiet(reply) => self.when_quiet(reply),
             Msg::Halt(reply) => {

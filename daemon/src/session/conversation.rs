@@ -16,6 +16,8 @@ pub struct Conversation {
     items: Vec<Item>,
     /// Words of people that wait for the next round trip, with the number of their event.
     steers: Vec<(u64, String)>,
+    /// The prompt of the running turn: no summary takes its place.
+    prompt: Option<Arc<Message>>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,6 +67,13 @@ impl Conversation {
             .push(Item::User(Arc::new(Message::User { content, images })));
     }
 
+    /// A turn begins with this.
+    pub fn prompt(&mut self, content: String, images: Vec<Image>) {
+        let prompt = Arc::new(Message::User { content, images });
+        self.prompt = Some(Arc::clone(&prompt));
+        self.items.push(Item::User(prompt));
+    }
+
     pub fn steer(&mut self, seq: u64, text: String) {
         self.steers.push((seq, text));
     }
@@ -87,6 +96,7 @@ impl Conversation {
     pub fn end(&mut self) {
         let words = std::mem::take(&mut self.steers);
         self.take_words(words);
+        self.prompt = None;
         for item in self.items.iter_mut().rev() {
             match item {
                 Item::Assistant(a) if a.past => break,
@@ -179,6 +189,24 @@ impl Conversation {
             .filter(|i| matches!(i, Item::Assistant(a) if !a.past));
         self.items.clear();
         self.items.extend(open);
+        self.prompt = None;
+    }
+
+    /// The model sees a summary instead of what came before. The prompt of the running turn stays as it was said, in front
+    /// of the summary when that tells of work done for it; a draft stays, and so does a call without its result.
+    pub fn compact(&mut self, summary: String) {
+        let prompt = self.prompt.clone();
+        let is_open = |item: &Item| matches!(item, Item::Assistant(a) if !a.past && a.is_open());
+        let open = self.items.pop_if(|item| is_open(item));
+        let worked = |item: &Item| matches!(item, Item::Assistant(a) if !a.past);
+        let worked = self.items.iter().any(worked);
+        self.items.clear();
+        let prompt_item = || prompt.clone().map(Item::User);
+        self.items.extend(prompt_item().filter(|_| worked));
+        self.user(summary, Vec::new());
+        self.items.extend(prompt_item().filter(|_| !worked));
+        self.items.extend(open);
+        self.prompt = prompt;
     }
 
     /// The model sees these messages instead. Those that are none are left out; the caller has checked them.
@@ -288,6 +316,11 @@ impl Assistant {
 
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether it may still change.
+    fn is_open(&self) -> bool {
+        self.calls.is_empty() || self.calls.iter().any(|call| call.result.is_none())
     }
 
     fn messages(&self, history: History, ids: &mut Ids, out: &mut Vec<Message>) {

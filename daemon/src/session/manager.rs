@@ -17,7 +17,7 @@ use protocol::id::SessionId;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
@@ -31,6 +31,19 @@ const HISTORY: (u32, u32) = (1000, 10_000);
 #[derive(Clone)]
 pub struct Sessions {
     inner: Arc<Inner>,
+}
+
+/// The same, without keeping them.
+#[derive(Clone)]
+pub struct WeakSessions {
+    inner: Weak<Inner>,
+}
+
+impl WeakSessions {
+    pub fn upgrade(&self) -> Option<Sessions> {
+        let inner = self.inner.upgrade()?;
+        Some(Sessions { inner })
+    }
 }
 
 struct Inner {
@@ -110,7 +123,7 @@ impl Sessions {
     }
 
     /// The session's handle; loads it when it rests. Several callers load it once.
-    async fn open(&self, session: &SessionId) -> SessionResult<Handle> {
+    pub(super) async fn open(&self, session: &SessionId) -> SessionResult<Handle> {
         let slot = Arc::clone(self.map().entry(session.clone()).or_default());
         let loaded = slot.get_or_try_init(|| self.load(session)).await.cloned();
         match &loaded {
@@ -173,6 +186,10 @@ impl Sessions {
             workspace,
             env: Arc::new(create::env_of(&row.settings)),
             agent: create::agent_of(&row.settings),
+            task: create::task_of(&row),
+            sessions: WeakSessions {
+                inner: Arc::downgrade(&self.inner),
+            },
             told: tokio::sync::Mutex::default(),
             cwd,
             busy: AtomicBool::new(false),

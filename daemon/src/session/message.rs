@@ -1,13 +1,13 @@
 //! What the rest of the daemon says to a session's actor, and the handle that says it. Must never hold state.
 
-use super::live::Live;
+use super::live::{Live, Piece};
 use super::subscriber::Feed;
 use super::{Prompt, SessionError, SessionResult};
 use crate::provider::{Message, Provider};
 use crate::toolbox::Verdict;
 use crate::turn::{Work, round::RoundEnd};
 use protocol::approval::{Answer, Approval, Scope};
-use protocol::event::{EventKind, TurnStatus};
+use protocol::event::{EventKind, Level, TurnStatus};
 use protocol::id::{ApprovalId, CallId, MessageId, QueuedId, SessionId, TurnId};
 use protocol::provider::ProviderInstance;
 use protocol::session::{Queued, Session};
@@ -89,6 +89,11 @@ pub enum Msg {
     Built(Arc<dyn Provider>),
     RoundDone(RoundEnd, Reply<Work>),
     Again(Again, Reply<MessageId>),
+    Compacted {
+        summary: String,
+        usage: Option<(u64, u64, u64)>,
+        reply: Reply<Vec<Message>>,
+    },
     CallDone {
         call: CallId,
         result: Map<String, Value>,
@@ -105,6 +110,8 @@ pub enum Msg {
     },
     Ask(Asking, oneshot::Sender<Result<Verdict, String>>),
     Started(CallId, Reply<()>),
+    /// Something of a call's sub-session that is this session's too.
+    Relay(CallId, EventKind, Reply<()>),
     // From the manager.
     Archive(bool, Reply<()>),
     /// Answers when no turn runs but such as wait for a person.
@@ -135,6 +142,22 @@ impl Handle {
             .await
             .map_err(|_| SessionError::Stopping)?;
         answer.await.map_err(|_| SessionError::Stopping)?
+    }
+
+    /// A piece of what a running call prints. Never waits.
+    pub fn output(&self, call: &CallId, text: &str) {
+        self.live.push(Piece::ToolOutput {
+            call: call.clone(),
+            text: text.to_owned(),
+        });
+    }
+
+    /// Something people should know. Never waits.
+    pub fn notice(&self, level: Level, text: &str) {
+        self.live.push(Piece::Notice {
+            level,
+            text: text.to_owned(),
+        });
     }
 
     pub async fn tell(&self, message: impl FnOnce(oneshot::Sender<()>) -> Msg) {

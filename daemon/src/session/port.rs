@@ -2,8 +2,10 @@
 
 use super::live::Piece;
 use super::message::{Again, Asking, ByHand, Handle, Msg};
-use crate::provider::{Provider, ProviderEvent};
+use super::task;
+use crate::provider::{Message, Provider, ProviderEvent};
 use crate::toolbox::permission::Permissions;
+use crate::toolbox::tool::Outcome;
 use crate::toolbox::{BoxFuture, CallPort, Question, Verdict, Via};
 use crate::turn::round::RoundEnd;
 use crate::turn::{TurnPort, Work};
@@ -36,7 +38,8 @@ impl Port {
     /// The rules of the files and the grants of the session.
     pub async fn rules(&self) -> Arc<Permissions> {
         let rules = self.handle.shared.workspace.permissions().await;
-        let grants = self.handle.ask(Msg::Grants).await.unwrap_or_default();
+        let mut grants = self.handle.ask(Msg::Grants).await.unwrap_or_default();
+        grants.extend(self.granted_above().await);
         if grants.is_empty() {
             return rules;
         }
@@ -47,6 +50,22 @@ impl Port {
                     rules.with_grant(tool, pattern)
                 }),
         )
+    }
+}
+
+impl Port {
+    /// What was allowed for the rest of the sessions that this one works for.
+    async fn granted_above(&self) -> Vec<(String, String)> {
+        let mut granted = Vec::new();
+        let mut above = self.handle.shared.task.clone();
+        while let (Some(task), Some(sessions)) = (above, self.handle.shared.sessions.upgrade()) {
+            let Ok(parent) = sessions.open(&task.parent).await else {
+                break;
+            };
+            granted.extend(parent.ask(Msg::Grants).await.unwrap_or_default());
+            above = parent.shared.task.clone();
+        }
+        granted
     }
 }
 
@@ -75,10 +94,7 @@ impl CallPort for Port {
     }
 
     fn output(&self, call: &CallId, text: &str) {
-        self.handle.live.push(Piece::ToolOutput {
-            call: call.clone(),
-            text: text.to_owned(),
-        });
+        self.handle.output(call, text);
     }
 
     fn child<'a>(
@@ -113,11 +129,21 @@ impl CallPort for Port {
         }))
     }
 
+    fn task<'a>(
+        &'a self,
+        call: &'a CallId,
+        prompt: String,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, Outcome> {
+        let (call, handle) = (call.clone(), self.handle.clone());
+        match handle.shared.sessions.upgrade() {
+            Some(sessions) => Box::pin(task::run(sessions, handle, call, prompt, cancel)),
+            None => Box::pin(async { Err("the daemon is stopping".to_owned()) }),
+        }
+    }
+
     fn warn(&self, text: &str) {
-        self.handle.live.push(Piece::Notice {
-            level: Level::Warning,
-            text: text.to_owned(),
-        });
+        self.notice(Level::Warning, text);
     }
 }
 
@@ -194,6 +220,22 @@ impl TurnPort for Port {
                 reply,
             )
         }))
+    }
+
+    fn compacted(
+        &self,
+        summary: String,
+        usage: Option<(u64, u64, u64)>,
+    ) -> BoxFuture<'_, Result<Vec<Message>, String>> {
+        Box::pin(self.ask(move |reply| Msg::Compacted {
+            summary,
+            usage,
+            reply,
+        }))
+    }
+
+    fn notice(&self, level: Level, text: &str) {
+        self.handle.notice(level, text);
     }
 
     fn call_done(

@@ -348,6 +348,11 @@ impl Recorder {
                     summary: "so far".into(),
                 },
             ),
+            (Happening::Compact, true) if self.state.pending_calls().next().is_none() => {
+                let turn = self.turn();
+                let summary = "so far".into();
+                self.add(turn, EventKind::Compacted { summary });
+            }
             (Happening::Replace, false) => {
                 let messages = vec![
                     json!({"role": "user", "content": "hello"}),
@@ -462,7 +467,7 @@ proptest! {
             for history in [History::Session, History::Turn] {
                 check(&state.conversation.messages(history)).map_err(TestCaseError::fail)?;
             }
-            let Plan { turn, drafts } = restart::plan(&state, MAX_ROUNDS);
+            let Plan { turn, drafts } = restart::plan(&state, MAX_ROUNDS, restart::Waits::ForPeople);
             for (n, (turn, kind)) in drafts.into_iter().enumerate() {
                 let seq = (end + n + 1) as u64;
                 state.apply(&Event { session: "s".into(), seq, first_seq: None, at: seq, turn, kind });

@@ -4,6 +4,7 @@
 use super::actor::Draft;
 use super::state::{OpenCall, State};
 use crate::turn::step::{Step, next_step};
+use protocol::approval::Approval;
 use protocol::event::{EventKind, TurnStatus};
 use protocol::id::{CallId, TurnId};
 use serde_json::{Map, Value, json};
@@ -17,6 +18,14 @@ pub enum Turn {
     GoesOn,
 }
 
+/// Who waits for the turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    ForPeople,
+    /// A call of another session did, and died with the daemon.
+    ForNobody,
+}
+
 pub struct Plan {
     pub turn: Turn,
     pub drafts: Vec<Draft>,
@@ -26,9 +35,10 @@ const DIED: &str = "interrupted: the daemon stopped; outcome unknown";
 const NEVER_RAN: &str = "interrupted: the daemon stopped before it ran";
 
 /// Puts a session in order whose daemon is gone. No call runs twice, and none stays without a result.
-pub fn plan(state: &State, max_rounds: u32) -> Plan {
+pub fn plan(state: &State, max_rounds: u32, waits: Waits) -> Plan {
     let waiting = match next_step(state, max_rounds) {
-        Step::AwaitApproval(call, _) => Some(call),
+        Step::AwaitApproval(call, _) if waits == Waits::ForPeople => Some(call),
+        Step::AwaitApproval(..) => None,
         Step::Idle | Step::CallModel(_) | Step::RunCall(_) | Step::Finish(_, _) => None,
     };
     let mut drafts = Vec::new();
@@ -109,17 +119,22 @@ fn close(state: &State, open: &OpenCall, why: &str, drafts: &mut Vec<Draft>) {
     drafts.push((open.turn.clone(), done(&open.call, why)));
 }
 
-/// What goes before the end of a call whose question nobody answered.
-pub fn withdrawal(state: &State, call: &CallId, turn: Option<&TurnId>, why: &str) -> Option<Draft> {
-    let approval = state.approval_of(call)?.approval.clone();
-    let why = why.to_owned();
-    Some((
-        turn.cloned(),
-        EventKind::ApprovalWithdrawn { approval, why },
-    ))
+/// What goes before the end of a call whose questions nobody answered.
+pub fn withdrawal(
+    state: &State,
+    call: &CallId,
+    turn: Option<&TurnId>,
+    why: &str,
+) -> impl Iterator<Item = Draft> {
+    let withdrawn = move |approval: &Approval| EventKind::ApprovalWithdrawn {
+        approval: approval.approval.clone(),
+        why: why.to_owned(),
+    };
+    let of = state.approvals.values().filter(|asked| asked.call == *call);
+    of.map(move |asked| (turn.cloned(), withdrawn(asked)))
 }
 
-/// The end of a call as its result says it, with the withdrawal of its question where one still waits.
+/// The end of a call as its result says it, with the withdrawal of its questions that still wait.
 pub fn ending(
     state: &State,
     call: CallId,

@@ -70,6 +70,8 @@ pub struct Limits {
     /// Bytes of one reply of a model.
     pub max_reply_bytes: u64,
     pub history: History,
+    /// How full a model's window gets before the conversation is summed up; 0 is never.
+    pub compact_at_percent: u8,
     /// How long a session stays in memory with nobody attached, in milliseconds.
     pub unload_after_ms: u64,
 }
@@ -80,6 +82,7 @@ impl Default for Limits {
             max_rounds: 100,
             max_reply_bytes: crate::config::REPLY,
             history: History::default(),
+            compact_at_percent: crate::config::COMPACT_AT,
             unload_after_ms: 60_000,
         }
     }

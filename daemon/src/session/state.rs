@@ -3,7 +3,8 @@
 mod call;
 mod turn;
 
-use super::conversation::{Assistant, Conversation};
+use super::conversation::{Assistant, Conversation, History};
+use crate::turn::compaction::estimate;
 use protocol::approval::{Answer, Approval};
 use protocol::event::{Event, EventKind, TurnStatus};
 use protocol::id::{ApprovalId, CallId, MessageId, QueuedId, SessionId, TurnId};
@@ -34,6 +35,8 @@ pub struct State {
     /// Ended turns and the event that says how.
     pub ended: HashMap<TurnId, u64>,
     pub usage: Option<Usage>,
+    /// Tokens that the last summary left, as the first round trip after it said, or an estimate until then.
+    pub floor: Option<u64>,
     pub counters: Counters,
 }
 
@@ -213,6 +216,9 @@ impl State {
                 cached,
                 window,
             } => {
+                if self.usage.is_none() {
+                    self.floor = self.floor.map(|_| input + output);
+                }
                 self.usage = Some(Usage {
                     input: *input,
                     output: *output,
@@ -239,14 +245,18 @@ impl State {
                 self.provider = Some((name.clone(), model.clone()))
             }
             EventKind::Compacted { summary } => {
-                self.conversation.restart();
-                self.conversation.user(summary.clone(), Vec::new());
+                self.conversation.compact(summary.clone());
+                let left = self.conversation.messages(History::Session);
+                self.floor = Some(estimate(&left));
             }
             EventKind::Cleared => self.conversation.restart(),
             EventKind::Replaced { messages } => self.conversation.replace(messages),
             _ => {}
         }
         self.usage = None;
+        if !matches!(event.kind, EventKind::Compacted { .. }) {
+            self.floor = None;
+        }
     }
 
     fn enqueue(&mut self, event: &Event) {

@@ -383,7 +383,7 @@ fn matching(
         }
         let place = Place {
             updated_at: rows::int(listed.0.updated_at),
-            key: row.get(13)?,
+            key: row.get("key")?,
         };
         found.push((place, listed));
     }

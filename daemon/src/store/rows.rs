@@ -1,12 +1,12 @@
 //! Rows as the engine keeps them, to and from the store's types. Must never decide when or whether to write.
 
 use super::{SessionRow, search};
-use protocol::id::SessionId;
+use protocol::id::{CallId, SessionId};
 use protocol::session::SessionState;
 use rusqlite::{Connection, Row};
 
-/// A session's columns, in the order that `session` reads them; its owner last.
-pub(super) const COLUMNS: &str = "id, title, cwd, state, reason, provider, model, created_at, updated_at, seq, archived, parent, owner";
+/// A session's columns, in the order that `session` reads them.
+pub(super) const COLUMNS: &str = "id, title, cwd, state, reason, provider, model, created_at, updated_at, seq, archived, parent, owner, task";
 
 /// A session's number in the store; never used twice.
 pub(super) type Key = i64;
@@ -41,6 +41,7 @@ pub(super) fn session(row: &Row<'_>) -> rusqlite::Result<(SessionRow, Option<Str
         seq: unsigned(9)?,
         archived: row.get(10)?,
         parent: row.get::<_, Option<String>>(11)?.map(SessionId::from),
+        task: row.get::<_, Option<String>>(13)?.map(CallId::from),
         settings: String::new(),
     };
     Ok((read, row.get(12)?))
@@ -63,8 +64,8 @@ pub(super) fn insert_session(
     owner: &str,
 ) -> rusqlite::Result<Key> {
     conn.prepare_cached(
-        "INSERT INTO sessions (id, title, cwd, state, reason, provider, model, created_at, updated_at, seq, archived, parent, owner)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12)",
+        "INSERT INTO sessions (id, title, cwd, state, reason, provider, model, created_at, updated_at, seq, archived, parent, owner, task)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, ?11, ?12, ?13)",
     )?
     .execute((
         row.id.as_str(),
@@ -79,6 +80,7 @@ pub(super) fn insert_session(
         row.archived,
         row.parent.as_ref().map(SessionId::as_str),
         owner,
+        row.task.as_ref().map(CallId::as_str),
     ))?;
     let key = conn.last_insert_rowid();
     conn.prepare_cached("INSERT INTO settings (session, json) VALUES (?1, ?2)")?

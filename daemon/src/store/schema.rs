@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Step `n` brings a store of format `n` to `n + 1`.
-const MIGRATIONS: &[&str] = &[FORMAT_1];
+const MIGRATIONS: &[&str] = &[FORMAT_1, FORMAT_2];
 
 /// Marks the file as ours, so that another program's database is not taken for an empty store.
 const APPLICATION_ID: i64 = 0x6477_6c6c;
@@ -57,6 +57,9 @@ CREATE TABLE daemons (
 CREATE TABLE doomed (session INTEGER PRIMARY KEY) STRICT;
 CREATE VIRTUAL TABLE words USING fts5 (text, at UNINDEXED, tokenize = 'unicode61 remove_diacritics 2');
 ";
+
+/// The parent's call that a sub-session works for.
+const FORMAT_2: &str = "ALTER TABLE sessions ADD COLUMN task TEXT;";
 
 /// How long a statement waits for another daemon's writer before it is tried anew.
 pub(super) const BUSY: Duration = Duration::from_secs(5);

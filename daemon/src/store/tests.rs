@@ -57,6 +57,7 @@ pub(super) fn row(name: &str) -> SessionRow {
         seq: 0,
         archived: false,
         parent: None,
+        task: None,
         settings: "{}".into(),
     }
 }

@@ -14,6 +14,7 @@ mod grep;
 mod list;
 mod read;
 pub mod readable;
+mod task;
 #[cfg(test)]
 pub(super) mod testing;
 mod todo;
@@ -34,6 +35,7 @@ const TOOLS: &[fn() -> Tool] = &[
     grep::tool,
     git::tool,
     fetch::tool,
+    task::tool,
     todo::tool,
 ];
 

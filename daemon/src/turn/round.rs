@@ -1,5 +1,6 @@
 //! One round trip: prompt, provider stream, retries. Must never run a tool.
 
+use super::compaction::{self, Asked, Tried};
 use super::{Context, Round, Stop, Work, prompt, retry};
 use crate::provider::{Provider, ProviderError, ProviderEvent, Request};
 use protocol::id::MessageId;
@@ -23,7 +24,7 @@ pub struct RoundEnd {
 }
 
 /// Asks the model until it answers or trying again makes no sense.
-pub async fn run(context: &Context, round: Round) -> Result<Work, Stop> {
+pub async fn run(context: &Context, round: Round, tried: &mut Tried) -> Result<Work, Stop> {
     let provider = match round.provider {
         Some(provider) => provider,
         None => tokio::select! {
@@ -32,8 +33,12 @@ pub async fn run(context: &Context, round: Round) -> Result<Work, Stop> {
             built = context.port.build() => built.map_err(Stop::Failed)?,
         },
     };
-    let messages = prompt::with_system(round.prompt.await, round.messages);
+    let mut messages = prompt::with_system(round.prompt.await, round.messages);
     let tools = context.toolbox.definitions();
+    let asked = Asked::new(&provider, &messages, &tools);
+    if let Some(fewer) = compaction::when_full(context, round.fill, &asked, tried).await? {
+        messages = fewer;
+    }
     let mut message = round.message;
     for attempt in 1.. {
         let full = Notify::new();
@@ -61,7 +66,17 @@ pub async fn run(context: &Context, round: Round) -> Result<Work, Stop> {
                 end.provider = provider.name().to_owned();
                 return context.port.round_done(end).await.map_err(Stop::Failed);
             }
-            Err(error) => message = again(context, &error, attempt, &end).await?,
+            Err(error) => {
+                if emitted(&end) == retry::Emitted::Nothing && error.is_too_long() {
+                    let asked = Asked::new(&provider, &messages, &tools);
+                    let fewer = compaction::when_refused(context, &asked, &error, tried).await?;
+                    if let Some(fewer) = fewer {
+                        messages = fewer;
+                        continue;
+                    }
+                }
+                message = again(context, &error, attempt, &end).await?;
+            }
         }
     }
     unreachable!("the policy gives up before the numbers end")

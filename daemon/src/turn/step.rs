@@ -69,7 +69,10 @@ pub fn after_call(
 
 fn step_of(state: &State, call: &OpenCall) -> Step {
     match state.approval_of(&call.call) {
-        Some(approval) => Step::AwaitApproval(call.call.clone(), approval.approval.clone()),
-        None => Step::RunCall(call.call.clone()),
+        // The questions of a call that runs are those of its sub-session.
+        Some(approval) if !call.started => {
+            Step::AwaitApproval(call.call.clone(), approval.approval.clone())
+        }
+        Some(_) | None => Step::RunCall(call.call.clone()),
     }
 }

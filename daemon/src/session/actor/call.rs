@@ -62,6 +62,14 @@ impl Actor {
         Ok(())
     }
 
+    /// What a call's sub-session asks, and how that ends.
+    pub(super) async fn relay(&mut self, call: CallId, kind: EventKind) -> SessionResult<()> {
+        let turn = self.turn_of(&call);
+        self.record(vec![(turn, kind)], Durability::SyncSoon)
+            .await?;
+        Ok(())
+    }
+
     /// On the disk before the handler runs, so that no call is ever run again.
     pub(super) async fn call_started(&mut self, call: CallId) -> SessionResult<()> {
         let turn = self.turn_of(&call);

@@ -1,12 +1,14 @@
 //! Turns as the actor sees them: beginning, steps, retries.
 
 use super::{Actor, Draft, Running};
+use crate::provider::Message;
 use crate::session::message::{Again, Reply};
 use crate::session::port::Port;
 use crate::session::state::{Token, thought_of};
 use crate::session::{Prompt, SessionError, SessionResult, WhenBusy, restart};
 use crate::store::{Durability, Pace};
 use crate::toolbox::{BoxFuture, Toolbox};
+use crate::turn::compaction::Fill;
 use crate::turn::round::RoundEnd;
 use crate::turn::step::{self, Step};
 use crate::turn::{Context, Round, Work, prompt};
@@ -22,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 impl Actor {
     /// Puts in order what an earlier daemon left: waits go on, everything else is ended and said so.
     pub(super) async fn recover(&mut self) {
-        let plan = restart::plan(&self.state, self.shared.services.limits.max_rounds);
+        let max_rounds = self.shared.services.limits.max_rounds;
+        let plan = restart::plan(&self.state, max_rounds, self.waits());
         if !plan.drafts.is_empty()
             && self
                 .record(plan.drafts, Durability::SyncSoon)
@@ -35,6 +38,14 @@ impl Actor {
             let turn = turn.id.clone();
             let tools = self.read_tools();
             self.spawn_turn(turn, None, tools);
+        }
+    }
+
+    /// The first turn of a sub-session is its task; any later one is a person's.
+    fn waits(&self) -> restart::Waits {
+        match self.shared.task.is_some() && self.state.counters.turns == 1 {
+            true => restart::Waits::ForNobody,
+            false => restart::Waits::ForPeople,
         }
     }
 
@@ -161,6 +172,7 @@ impl Actor {
             spill_dir: self.spill_dir(),
             toolbox: self.shared.workspace.toolbox(),
             max_reply_bytes: self.shared.services.limits.max_reply_bytes,
+            compact_at_percent: self.shared.services.limits.compact_at_percent,
             cancel: cancel.clone(),
             port,
         };
@@ -203,7 +215,10 @@ impl Actor {
     }
 
     fn round(&self, message: MessageId, prompt: BoxFuture<'static, String>) -> Round {
+        let used = self.state.usage.map(|usage| usage.input + usage.output);
+        let floor = self.state.floor;
         Round {
+            fill: Fill { used, floor },
             message,
             messages: self.messages(),
             provider: self.provider.clone(),
@@ -279,6 +294,25 @@ impl Actor {
         }
         self.record(drafts, Durability::Committed).await?;
         self.next().await
+    }
+
+    /// The model goes on with a summary, in the round trip that is under way.
+    pub(super) async fn compacted(
+        &mut self,
+        summary: String,
+        usage: Option<(u64, u64, u64)>,
+    ) -> SessionResult<Vec<Message>> {
+        let turn = self.turn_id();
+        let cost = usage.map(|(input, output, cached)| EventKind::Usage {
+            input,
+            output,
+            cached,
+            window: None,
+        });
+        let events = cost.into_iter().chain([EventKind::Compacted { summary }]);
+        let drafts = events.map(|kind| (turn.clone(), kind)).collect();
+        self.record(drafts, Durability::SyncSoon).await?;
+        Ok(self.messages())
     }
 
     /// The draft is withdrawn and the same round trip begins anew.

@@ -134,6 +134,8 @@ impl Sessions {
         for handle in self.handles() {
             all.extend(handle.ask(Msg::Approvals).await.unwrap_or_default());
         }
+        // What a sub-session asks is asked in its parent too.
+        all.retain(|a| fork::session_of(a.approval.as_str()).as_ref() == Some(&a.session));
         all.sort_by_key(|a| a.asked_at);
         Ok(all)
     }

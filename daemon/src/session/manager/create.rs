@@ -7,6 +7,7 @@ use crate::session::actor::now_ms;
 use crate::session::fork;
 use crate::session::message::Msg;
 use crate::session::state::State;
+use crate::session::task::Task;
 use crate::session::{NewSession, SessionError, SessionResult, name};
 use crate::store::{Durability, Entry, Pace, SessionRow, StoreError};
 use crate::toolbox::source::script::agent::Choice;
@@ -22,6 +23,15 @@ use std::sync::atomic::Ordering;
 
 impl Sessions {
     pub async fn create(&self, new: NewSession) -> SessionResult<Session> {
+        self.create_as(new, None).await
+    }
+
+    /// A session that works for a call of another.
+    pub async fn create_for(&self, new: NewSession, task: Task) -> SessionResult<Session> {
+        self.create_as(new, Some(task)).await
+    }
+
+    async fn create_as(&self, new: NewSession, task: Option<Task>) -> SessionResult<Session> {
         if self.services().stopping.load(Ordering::Relaxed) {
             return Err(SessionError::Stopping);
         }
@@ -42,7 +52,7 @@ impl Sessions {
         let provider = self
             .build(&workspace, &provider_name, new.model.clone(), &env)
             .await?;
-        let row = row_of(&id, &cwd, &new, provider_name, &env);
+        let row = row_of(&id, &cwd, &new, provider_name, &env, task);
         self.services().store.create(row.clone()).await?;
         let handle = self.put(row, State::default(), Some(provider));
         let session = handle.ask(Msg::View).await?;
@@ -109,6 +119,7 @@ impl Sessions {
             seq: 0,
             archived: false,
             parent: Some(session.clone()),
+            task: None,
             ..source
         };
         self.services().store.create(row.clone()).await?;
@@ -188,10 +199,14 @@ fn row_of(
     new: &NewSession,
     provider: String,
     env: &BTreeMap<String, String>,
+    task: Option<Task>,
 ) -> SessionRow {
     let now = now_ms();
-    let settings =
+    let mut settings =
         json!({"env": env, "toolbox": new.toolbox, "agent": new.agent, "vars": new.vars});
+    if let Some(task) = &task {
+        settings["depth"] = task.depth.into();
+    }
     SessionRow {
         id: id.clone(),
         title: new.title.clone().unwrap_or_default().trim().to_owned(),
@@ -204,7 +219,8 @@ fn row_of(
         updated_at: now,
         seq: 0,
         archived: false,
-        parent: None,
+        parent: task.as_ref().map(|task| task.parent.clone()),
+        task: task.map(|task| task.call),
         settings: settings.to_string(),
     }
 }
@@ -214,6 +230,19 @@ pub(super) fn env_of(settings: &str) -> BTreeMap<String, String> {
     parsed
         .and_then(|v| serde_json::from_value(v.get("env")?.clone()).ok())
         .unwrap_or_default()
+}
+
+/// What a session works for.
+pub(super) fn task_of(row: &SessionRow) -> Option<Task> {
+    let settings: Value = serde_json::from_str(&row.settings).unwrap_or_default();
+    let depth = settings["depth"]
+        .as_u64()
+        .and_then(|depth| u32::try_from(depth).ok());
+    Some(Task {
+        parent: row.parent.clone()?,
+        call: row.task.clone()?,
+        depth: depth.unwrap_or(1),
+    })
 }
 
 pub(super) fn agent_of(settings: &str) -> Option<Choice> {

@@ -14,7 +14,7 @@ impl State {
                 ..
             } => {
                 self.begin_turn(event, token.as_deref());
-                self.conversation.user(text.clone(), images.clone());
+                self.conversation.prompt(text.clone(), images.clone());
                 if self.title.is_empty() {
                     self.title = title_of(text);
                 }

@@ -33,7 +33,7 @@ async fn a_newer_store_is_refused_and_left_alone() {
             error,
             StoreError::Newer {
                 found: 99,
-                known: 1,
+                known: 2,
                 ..
             }
         ),
@@ -253,4 +253,22 @@ async fn the_log_stays_bounded_while_commits_never_cease() {
     }
     assert!(largest < 110 << 20, "{largest} bytes of log");
     bed.store.close().await;
+}
+
+#[tokio::test]
+async fn a_store_of_the_first_format_is_brought_to_the_newest_with_all_that_is_in_it() {
+    let dir = closed_store().await;
+    let conn = rusqlite::Connection::open(path(&dir)).unwrap();
+    conn.execute_batch("ALTER TABLE sessions DROP COLUMN task; PRAGMA user_version = 1;")
+        .unwrap();
+    drop(conn);
+    let store = open(&dir, "state");
+    let old = store.row(&id("a")).await.unwrap();
+    assert_eq!((old.seq, old.task), (200, None));
+    let child = SessionRow {
+        task: Some(CallId::from("c1")),
+        ..row("b")
+    };
+    store.create(child.clone()).await.unwrap();
+    assert_eq!(store.row(&id("b")).await.unwrap().task, child.task);
 }

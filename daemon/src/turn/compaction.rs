@@ -296,8 +296,10 @@ fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
-    let head = text.floor_char_boundary(most / 2);
-    let tail = text.ceil_char_boundary(text.len() - most / 2);
+    let boundary = |at: &usize| text.is_char_boundary(*at);
+    let head = (0..=most / 2).rev().find(boundary).unwrap_or(0);
+    let from = text.len() - most / 2;
+    let tail = (from..text.len()).find(boundary).unwrap_or(text.len());
     let left_out = tail - head;
     format!(
         "{}\n[... {left_out} bytes left out ...]\n{}",

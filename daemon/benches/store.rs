@@ -305,6 +305,7 @@ fn session(name: &str) -> SessionRow {
         seq: 0,
         archived: false,
         parent: None,
+        task: None,
         settings: format!("{{\"env\":{{\"PATH\":\"{}\"}}}}", "/usr/bin:".repeat(40)),
     }
 }

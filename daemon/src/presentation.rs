@@ -1,6 +1,7 @@
 //! Presentations: how a toolkit is shown to a model. Each takes one and gives another, whose tools reach the first.
 //! Changes what a model sees, never what may run: whatever is called ends in the gate of the toolbox it comes from.
 
+pub mod code_mode;
 mod failure;
 mod merge;
 pub mod named;

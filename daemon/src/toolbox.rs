@@ -97,6 +97,8 @@ pub struct Question<'a> {
 pub struct Verdict {
     pub answer: Answer,
     pub reason: Option<String>,
+    /// What a yes covers beyond its call, as a pattern for the same tool.
+    pub grant: Option<String>,
 }
 
 /// Tools by name, in the order added.

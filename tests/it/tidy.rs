@@ -81,7 +81,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("toolbox", &["process", "stdio_rpc"]),
-    ("presentation", &["toolbox"]),
+    ("presentation", &["toolbox", "process"]),
     ("provider", &["process", "stdio_rpc", "config"]),
     (
         "command",

@@ -23,6 +23,7 @@ impl Actor {
             let verdict = Verdict {
                 answer: answered.answer,
                 reason: answered.reason.clone(),
+                grant: None,
             };
             let _ = reply.send(Ok(verdict));
             return;
@@ -81,7 +82,9 @@ impl Actor {
             reason: reason.clone(),
         };
         let mut drafts: Vec<Draft> = vec![(turn.clone(), answered)];
-        if let Some(pattern) = self.reach(&asked, answer, scope) {
+        let grant = self.reach(&asked, answer, scope);
+        // What holds for one program is known to that program alone.
+        if let Some(pattern) = grant.clone().filter(|_| scope != Scope::Program) {
             drafts.push((
                 turn,
                 EventKind::Granted {
@@ -95,7 +98,11 @@ impl Actor {
         }
         let seq = self.record(drafts, Durability::SyncSoon).await?;
         if let Some(waiting) = self.asking.remove(&approval) {
-            let _ = waiting.send(Ok(Verdict { answer, reason }));
+            let _ = waiting.send(Ok(Verdict {
+                answer,
+                reason,
+                grant,
+            }));
         }
         Ok(seq)
     }
@@ -116,13 +123,15 @@ impl Actor {
 
     /// What a yes covers beyond its call.
     fn reach(&self, asked: &Approval, answer: Answer, scope: Scope) -> Option<String> {
-        let further = match scope {
-            Scope::Session | Scope::Always => answer == Answer::Allow,
-            Scope::Call | Scope::Program => false,
-        };
-        let tool = self.shared.workspace.toolbox().tool_for(&asked.tool);
-        let arguments = asked.arguments.as_object().cloned().unwrap_or_default();
-        further.then(|| Permissions::suggest(&tool, &arguments, &self.shared.cwd))
+        match (answer, scope) {
+            (Answer::Allow, Scope::Session | Scope::Always) => {
+                let tool = self.shared.workspace.toolbox().tool_for(&asked.tool);
+                let arguments = asked.arguments.as_object().cloned().unwrap_or_default();
+                Some(Permissions::suggest(&tool, &arguments, &self.shared.cwd))
+            }
+            (Answer::Allow, Scope::Program) => Some("*".to_owned()),
+            (Answer::Allow, Scope::Call) | (Answer::Deny, _) => None,
+        }
     }
 
     /// The file is written beside the actor; a file that cannot be written is told, the answer stands.

@@ -111,6 +111,7 @@ impl CallPort for Port {
             Ok(Verdict {
                 answer: Answer::Allow,
                 reason: None,
+                grant: None,
             })
         })
     }

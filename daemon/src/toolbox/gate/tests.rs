@@ -188,6 +188,7 @@ fn said(answer: Answer, reason: Option<&str>) -> Option<Result<Verdict, String>>
     Some(Ok(Verdict {
         answer,
         reason: reason.map(str::to_owned),
+        grant: None,
     }))
 }
 

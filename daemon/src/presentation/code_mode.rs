@@ -126,7 +126,7 @@ impl CodeMode {
     async fn program(self: Arc<Self>, run: Run) -> Ran {
         let code = match code(&self.shown.tools[0], &run.arguments) {
             Ok(code) => code,
-            Err(failure) => return failure.ran(),
+            Err(errors) => return Failure::parameters(errors).ran(),
         };
         let begun = Instant::now();
         let outcome = self.run_program(&code, &run).await;
@@ -160,11 +160,11 @@ impl CodeMode {
                 cancel,
                 ..run.clone()
             };
-            let call: BoxFuture<'static, Result<Value, Failed>> = Box::pin(async move {
+            let call: BoxFuture<'static, Result<Value, Box<Failed>>> = Box::pin(async move {
                 let ran = within(toolkit, &parent, Via::Code, &tool, input).await;
                 match Failure::of(&ran) {
                     None => Ok(Value::Object(ran.result)),
-                    Some(failure) => Err(failed(failure, tool)),
+                    Some(failure) => Err(Box::new(failed(failure, tool))),
                 }
             });
             call
@@ -241,12 +241,12 @@ fn run_code(declarations: &Declarations, limits: &Limits) -> Tool {
 }
 
 /// The program among the arguments.
-fn code(tool: &Tool, arguments: &Value) -> Result<String, Failure> {
+fn code(tool: &Tool, arguments: &Value) -> Result<String, String> {
     let arguments = coerce(arguments);
-    tool.validate(&arguments).map_err(Failure::parameters)?;
+    tool.validate(&arguments)?;
     match arguments.get("code") {
         Some(Value::String(code)) => Ok(code.clone()),
-        Some(_) | None => Err(Failure::parameters("\"code\" is a required property")),
+        Some(_) | None => Err("\"code\" is a required property".to_owned()),
     }
 }
 

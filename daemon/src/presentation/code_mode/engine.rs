@@ -3,7 +3,7 @@
 
 use super::line::Line;
 use super::source::{Shape, Source};
-use super::wire::{Ending, Failed, Frame, Job, Kind, Returned, STOPPED};
+use super::wire::{Ending, Failed, Frame, Job, Kind, Returned, STOPPED, beginning};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Context, Ctx, Exception, Function, Object, Runtime, Value};
 use serde_json::json;
@@ -61,9 +61,8 @@ impl Shared {
         if room == 0 {
             return;
         }
-        let cut = text.floor_char_boundary(room);
-        let mut line = text[..cut].to_owned();
-        if cut < text.len() {
+        let mut line = beginning(text, room).to_owned();
+        if line.len() < text.len() {
             line.push_str(" [the log is cut here]");
             self.logged.set(self.logs);
         } else {
@@ -368,18 +367,15 @@ fn returned(value: &Object<'_>, most: usize, depth: usize) -> Ending {
         return Ending::Returned(Returned::new("null".to_owned(), false, true));
     }
     if let Some(text) = member("string") {
-        let cut = text.floor_char_boundary(most);
-        return Ending::Returned(Returned::new(
-            json!(text[..cut]).to_string(),
-            cut < text.len(),
-            false,
-        ));
+        let cut = beginning(&text, most);
+        let is_cut = cut.len() < text.len();
+        return Ending::Returned(Returned::new(json!(cut).to_string(), is_cut, false));
     }
     match member("json").map(|json| tidy(&json, depth)) {
         Some(Ok(json)) if json.len() <= most => Ending::Returned(Returned::new(json, false, false)),
         Some(Ok(json)) => {
-            let cut = json.floor_char_boundary(most);
-            Ending::Returned(Returned::new(json!(json[..cut]).to_string(), true, false))
+            let cut = json!(beginning(&json, most)).to_string();
+            Ending::Returned(Returned::new(cut, true, false))
         }
         Some(Err(TooDeep)) => Ending::Failed(Failed::new(
             "unserialisable",
@@ -430,7 +426,7 @@ fn of_error(name: &str, message: &str) -> Failed {
             "stack",
             "the program calls itself too deep: the stack is full",
         ),
-        (name, message) if message.is_empty() => Failed::new("thrown", name),
+        (name, "") => Failed::new("thrown", name),
         (name, message) => Failed::new("thrown", &format!("{name}: {message}")),
     }
 }
@@ -479,7 +475,7 @@ fn words(reason: &Value<'_>) -> String {
         None => reason.as_string().and_then(|text| text.to_string().ok()),
     };
     let text = text.unwrap_or_else(|| "(no message)".to_owned());
-    text[..text.floor_char_boundary(300)].to_owned()
+    beginning(&text, 300).to_owned()
 }
 
 fn address(value: &Value<'_>) -> usize {

@@ -7,7 +7,7 @@ use super::limits::{Limits, RESULT, size};
 use super::outcome::{Made, Outcome};
 use super::slots::Slots;
 use super::source::Source;
-use super::wire::{Ending, Failed, Frame, Job, Kind, STOPPED};
+use super::wire::{Ending, Failed, Frame, Job, Kind, STOPPED, beginning};
 use crate::process::Exit;
 use crate::toolbox::BoxFuture;
 use futures_util::StreamExt;
@@ -40,7 +40,12 @@ pub(super) struct Program<'a> {
 }
 
 /// Makes the calls of a program: tool, input, the program's clock, what cancels them.
-pub(super) type Caller<'a> = dyn Fn(String, Value, Arc<Clock>, CancellationToken) -> BoxFuture<'static, Result<Value, Failed>>
+pub(super) type Caller<'a> = dyn Fn(
+        String,
+        Value,
+        Arc<Clock>,
+        CancellationToken,
+    ) -> BoxFuture<'static, Result<Value, Box<Failed>>>
     + Send
     + Sync
     + 'a;
@@ -48,7 +53,7 @@ pub(super) type Caller<'a> = dyn Fn(String, Value, Arc<Clock>, CancellationToken
 impl Program<'_> {
     /// Runs it. Whatever happens, what it did is told.
     pub(super) async fn run(&self, caller: &Caller<'_>) -> Outcome {
-        if let Err(failed) = self.check() {
+        if let Some(failed) = self.refusal() {
             return Outcome::failed(failed);
         }
         let slot = tokio::select! {
@@ -84,27 +89,23 @@ impl Program<'_> {
             finished: false,
             outcome: Outcome::default(),
         };
-        run.to_end(running.ended(&kill), &kill).await
+        run.until_ended(running.ended(&kill), &kill).await
     }
 
-    fn check(&self) -> Result<(), Failed> {
+    /// Why it cannot even begin.
+    fn refusal(&self) -> Option<Failed> {
         if self.code.len() > size(self.limits.source) {
             let (has, may) = (self.code.len(), self.limits.source);
             let message = format!("the program has {has} bytes of at most {may}");
-            return Err(Failed::new("program_too_large", &message));
+            return Some(Failed::new("program_too_large", &message));
         }
         if let Some(at) = self.code.find('\0') {
             let line = self.code[..at].matches('\n').count() + 1;
             let message = format!("there is a NUL character on line {line}");
-            return Err(Failed::new("syntax", &message));
+            return Some(Failed::new("syntax", &message));
         }
-        if Source::of(self.code).is_empty() {
-            return Err(Failed::new(
-                "empty_program",
-                "there is nothing in the program to run",
-            ));
-        }
-        Ok(())
+        let nothing = || Failed::new("empty_program", "there is nothing in the program to run");
+        Source::of(self.code).is_empty().then(nothing)
     }
 
     fn job(&self) -> Job {
@@ -134,7 +135,7 @@ struct Ended {
     id: u32,
     /// Its place among the calls made.
     at: usize,
-    result: Result<Value, Failed>,
+    result: Result<Value, Box<Failed>>,
     ms: u64,
 }
 
@@ -161,7 +162,7 @@ enum Cut {
 }
 
 impl Run<'_> {
-    async fn to_end(
+    async fn until_ended(
         mut self,
         ended: impl Future<Output = Exit>,
         kill: &CancellationToken,
@@ -290,12 +291,12 @@ impl Run<'_> {
         let id = ended.id;
         let (kind, text) = match self.record(ended) {
             Ok(value) => (Kind::Result, self.cut(&value)),
-            Err(failed) => (Kind::Failed, json!(failed).to_string()),
+            Err(failed) => (Kind::Failed, json!(*failed).to_string()),
         };
         self.child.send(kind, id, text);
     }
 
-    fn record(&mut self, ended: Ended) -> Result<Value, Failed> {
+    fn record(&mut self, ended: Ended) -> Result<Value, Box<Failed>> {
         let made = &mut self.outcome.calls[ended.at];
         made.ok = ended.result.is_ok();
         made.ms = ended.ms;
@@ -311,8 +312,7 @@ impl Run<'_> {
         }
         let note = format!("a result of {} bytes was cut to {most}", text.len());
         self.outcome.notes.push(note);
-        let cut = text.floor_char_boundary(most);
-        json!({"truncated": true, "text": text[..cut], "ok": true}).to_string()
+        json!({"truncated": true, "text": beginning(&text, most), "ok": true}).to_string()
     }
 
     /// Calls that still run have nobody to tell; they are cancelled, and end as everybody's do.

@@ -184,6 +184,15 @@ impl Failed {
     }
 }
 
+/// The beginning of a text that fits into so many bytes.
+pub(super) fn beginning(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }

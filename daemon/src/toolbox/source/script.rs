@@ -3,6 +3,7 @@
 
 pub mod agent;
 mod bash;
+mod content;
 mod javascript;
 pub mod load;
 mod python;

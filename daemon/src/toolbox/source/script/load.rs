@@ -157,7 +157,7 @@ impl Scripts {
             .iter()
             .find(|file| file.kind == Kind::Agent)?;
         let reading = self.shared.known.read(&file.path, file.kind).ok()?;
-        let script = self.script(file, Some(agent), TIMEOUT, reading.digest);
+        let script = self.script(file, Some(agent), TIMEOUT, &reading.source);
         Some(Arc::new(script))
     }
 
@@ -173,10 +173,10 @@ impl Scripts {
             let cache = dir.join("cache");
             folders.push(Folder::named(self.root(dir, Some(cache))));
         }
-        folders.push(Folder::users(self.root(shared.home.join(".agents"), None)));
+        folders.push(Folder::usual(self.root(shared.home.join(".agents"), None)));
         // The user's own folder is no workspace's.
         if own == Own::Trusted && cwd != shared.home {
-            folders.push(Folder::workspaces(self.root(cwd.join(".agents"), None)));
+            folders.push(Folder::usual(self.root(cwd.join(".agents"), None)));
         }
         folders
     }
@@ -227,7 +227,7 @@ impl Scripts {
         file: &File,
         agent: Option<&Arc<Agent>>,
         timeout: Duration,
-        digest: [u8; 32],
+        source: &Arc<[u8]>,
     ) -> Script {
         let agent = agent.filter(|_| file.kind == Kind::Agent);
         Script {
@@ -237,7 +237,7 @@ impl Scripts {
             root: Arc::clone(&file.root),
             agent: agent.cloned(),
             timeout,
-            digest: file.guarded.then_some(digest),
+            source: Arc::clone(source),
         }
     }
 
@@ -265,7 +265,7 @@ impl Scripts {
         }
         let tool_of = |declaration: &Arc<super::Declaration>| {
             let timeout = self.timeout(&declaration.name, reading.timeout);
-            let script = self.script(file, agent, timeout, reading.digest);
+            let script = self.script(file, agent, timeout, &reading.source);
             tool(&Arc::new(script), declaration)
         };
         reading.shared.iter().map(tool_of).collect()

@@ -6,6 +6,7 @@ pub(super) mod dotenv;
 mod environment;
 mod folder;
 pub(super) mod guard;
+mod kept;
 mod outcome;
 pub(super) mod words;
 
@@ -17,8 +18,7 @@ use crate::toolbox::tool::{Call, Handler, Outcome, Tool};
 use child::{Complaints, Ended};
 use folder::Folder;
 use guard::Guard;
-use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,10 @@ const SAYING: Duration = Duration::from_secs(20);
 
 const NODE: &str = include_str!("run/runner.js");
 const PYTHON: &str = include_str!("run/runner.py");
+/// Read only by who has something to write that is no text.
+const PYTHON_RESULT: &str = include_str!("run/result.py");
+/// Where bash reads a script from that is run from elsewhere than its file.
+const SOURCE: &str = "DWELL_TOOL_SOURCE";
 
 /// A folder that holds tools, and what is kept for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,8 +61,8 @@ pub struct Script {
     pub root: Arc<Root>,
     pub agent: Option<Arc<Agent>>,
     pub timeout: Duration,
-    /// Of the content that a person agreed to, where that is needed; another content is not run.
-    pub digest: Option<[u8; 32]>,
+    /// What it was when it was taken apart, and a person agreed to it where that is needed: what runs.
+    pub source: Arc<[u8]>,
 }
 
 /// Whose script it is.
@@ -279,34 +283,28 @@ impl Script {
         around: &Around,
         arguments: Map<String, Value>,
     ) -> std::io::Result<(Folder, Spawn)> {
-        self.check_content()?;
         let folder = Folder::make(around)?;
+        let kept = self.kept(&folder)?;
         let mut env = environment::of(self, declaration, around, &folder)?;
         if guard::has_guards(&self.root.dir) {
             guard::prepare(&self.root.bin, &folder, &mut env)?;
         }
         let (program, args, stdin) = match self.language {
             Language::Bash => {
-                folder.write_call(&self.file, &declaration.function, &arguments)?;
+                folder.write_call(&self.file, kept.as_deref(), declaration, &arguments)?;
                 self.stand_in(&mut env, &folder)?;
-                let args = self.bash(declaration, &arguments);
+                let args = self.bash(declaration, &arguments, kept.as_deref(), &mut env)?;
                 ("bash", args, None)
             }
             Language::JavaScript => {
-                let args = [OsString::from("-e"), NODE.into(), "--".into()];
-                (
-                    "node",
-                    self.run_by(args.into(), declaration),
-                    Some(arguments),
-                )
+                let before = ["-e", NODE, "--"];
+                let args = self.run_by(&before, declaration, kept, &[]);
+                ("node", args, Some(arguments))
             }
             Language::Python => {
-                let args = ["-X", "utf8", "-c", PYTHON].map(OsString::from);
-                (
-                    "python3",
-                    self.run_by(args.into(), declaration),
-                    Some(arguments),
-                )
+                let before = ["-X", "utf8", "-c", PYTHON];
+                let args = self.run_by(&before, declaration, kept, &[PYTHON_RESULT]);
+                ("python3", args, Some(arguments))
             }
         };
         let spawn = Spawn {
@@ -320,23 +318,21 @@ impl Script {
         Ok((folder, spawn))
     }
 
-    fn check_content(&self) -> std::io::Result<()> {
-        let Some(digest) = self.digest else {
-            return Ok(());
-        };
-        let now: [u8; 32] = Sha256::digest(std::fs::read(&self.file)?).into();
-        match now == digest {
-            true => Ok(()),
-            false => Err(std::io::Error::other(format!(
-                "{} was changed after it was read; the next turn reads it anew",
-                self.file.display()
-            ))),
-        }
-    }
-
     /// The script's own arguments, as its author would type them.
-    fn bash(&self, declaration: &Declaration, arguments: &Map<String, Value>) -> Vec<OsString> {
-        let mut args = vec![self.file.clone().into_os_string()];
+    fn bash(
+        &self,
+        declaration: &Declaration,
+        arguments: &Map<String, Value>,
+        kept: Option<&Path>,
+        env: &mut BTreeMap<String, String>,
+    ) -> std::io::Result<Vec<OsString>> {
+        let mut args = Vec::new();
+        if let Some(kept) = kept {
+            // So it finds its own name, and what lies beside it, where they were.
+            env.insert(SOURCE.to_owned(), text(kept)?);
+            args.extend(["-c".into(), format!("builtin . \"${SOURCE}\"").into()]);
+        }
+        args.push(self.file.clone().into_os_string());
         if !declaration.function.is_empty() {
             args.push(declaration.function.clone().into());
         }
@@ -345,15 +341,25 @@ impl Script {
                 .into_iter()
                 .map(OsString::from),
         );
-        args
+        Ok(args)
     }
 
-    fn run_by(&self, mut args: Vec<OsString>, declaration: &Declaration) -> Vec<OsString> {
+    /// For one of our runners: the file, its function, and what to read instead of the file, if anything.
+    fn run_by(
+        &self,
+        before: &[&str],
+        declaration: &Declaration,
+        kept: Option<PathBuf>,
+        after: &[&str],
+    ) -> Vec<OsString> {
         let function = match declaration.function.as_str() {
             "" => "run",
             function => function,
         };
+        let mut args: Vec<_> = before.iter().map(OsString::from).collect();
         args.extend([self.file.clone().into_os_string(), function.into()]);
+        args.push(kept.unwrap_or_default().into_os_string());
+        args.extend(after.iter().map(OsString::from));
         args
     }
 
@@ -372,11 +378,6 @@ impl Script {
 fn text(path: &Path) -> std::io::Result<String> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| std::io::Error::other(format!("{} is not UTF-8", path.display())))
-}
-
-/// A call as the stand-in reads it.
-pub(super) fn call_file(script: &Path, function: &str, arguments: &Map<String, Value>) -> Value {
-    json!({"script": script, "function": function, "arguments": arguments})
 }
 
 #[cfg(test)]

@@ -62,6 +62,7 @@ fn own(args: &[String]) -> Option<String> {
     }
     let call = Call {
         script: PathBuf::from(script),
+        source: PathBuf::from(call["source"].as_str().unwrap_or(script)),
         function: call["function"].as_str().unwrap_or_default().to_owned(),
         arguments: call["arguments"].as_object().cloned().unwrap_or_default(),
         words: args[3..].to_vec(),
@@ -72,6 +73,8 @@ fn own(args: &[String]) -> Option<String> {
 /// One call of a script.
 struct Call {
     script: PathBuf,
+    /// Where its text is read.
+    source: PathBuf,
     function: String,
     arguments: Map<String, Value>,
     words: Vec<String>,

@@ -1,5 +1,6 @@
 //! One folder of tools: which of its files are offered. Must never open a file that is not a regular one.
 
+use super::super::content;
 use super::{AgentFiles, Definition, Kind, Language, Listing, Root, is_name};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -18,8 +19,6 @@ pub(super) struct Folder {
     root: Arc<Root>,
     /// Whether somebody named it, so that it should be there.
     named: bool,
-    /// Whether its files count as they were when a person agreed to them.
-    guarded: bool,
 }
 
 /// A script, as it is now.
@@ -29,7 +28,6 @@ pub(super) struct File {
     pub(super) language: Language,
     pub(super) kind: Kind,
     pub(super) root: Arc<Root>,
-    pub(super) guarded: bool,
     stamp: Stamp,
 }
 
@@ -53,27 +51,12 @@ impl File {
 
 impl Folder {
     pub(super) fn named(root: Arc<Root>) -> Self {
-        Self {
-            root,
-            named: true,
-            guarded: false,
-        }
+        Self { root, named: true }
     }
 
-    pub(super) fn users(root: Arc<Root>) -> Self {
-        Self {
-            root,
-            named: false,
-            guarded: false,
-        }
-    }
-
-    pub(super) fn workspaces(root: Arc<Root>) -> Self {
-        Self {
-            root,
-            named: false,
-            guarded: true,
-        }
+    /// One that may be there or not.
+    pub(super) fn usual(root: Arc<Root>) -> Self {
+        Self { root, named: false }
     }
 
     /// The folders of agents in it, by name.
@@ -203,7 +186,6 @@ impl Folder {
                 language,
                 kind,
                 root: Arc::clone(&self.root),
-                guarded: self.guarded,
                 stamp,
             }),
             Err(error) => listing
@@ -241,7 +223,7 @@ fn stamp(path: &Path) -> io::Result<Stamp> {
     let settled = changed.elapsed().is_ok_and(|age| age > SETTLED);
     let digest = match settled {
         true => None,
-        false => Some(Sha256::digest(fs::read(path)?).into()),
+        false => Some(Sha256::digest(content::read(path)?).into()),
     };
     Ok(Stamp {
         inode: (found.dev(), found.ino()),

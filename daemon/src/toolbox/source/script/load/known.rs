@@ -1,30 +1,47 @@
 //! What files declared when they were last read, by content, so that a file is taken apart once.
-//! A file that was good and no longer is keeps what it declared.
+//! A file that was good and no longer is keeps what it declared, and the content that it declared it with.
 
-use super::super::{Declaration, Declared, declare};
+use super::super::{Declaration, Declared, content, declare};
 use super::{Kind, Language};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Files that are kept in mind; a fresh start costs one more reading.
 const FILES: usize = 10_000;
-/// Read at most; what is longer is refused for its length.
-const LONGEST: u64 = 2 * 1024 * 1024;
+/// What their contents may weigh together.
+const BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Default)]
 pub(super) struct Known {
-    readings: Mutex<HashMap<PathBuf, Arc<Reading>>>,
+    readings: Mutex<Readings>,
+}
+
+#[derive(Default)]
+struct Readings {
+    by_path: HashMap<PathBuf, Arc<Reading>>,
+    bytes: usize,
+}
+
+impl Readings {
+    fn put(&mut self, path: &Path, reading: &Arc<Reading>) {
+        if self.by_path.len() >= FILES || self.bytes + reading.source.len() > BYTES {
+            *self = Self::default();
+        }
+        self.bytes += reading.source.len();
+        let before = self.by_path.insert(path.to_owned(), Arc::clone(reading));
+        self.bytes -= before.map_or(0, |before| before.source.len());
+    }
 }
 
 /// What a file declares.
 pub(super) struct Reading {
-    /// Of the content.
-    pub(super) digest: [u8; 32],
+    /// Of the content that was read last.
+    digest: [u8; 32],
+    /// The content that declares this: what runs.
+    pub(super) source: Arc<[u8]>,
     pub(super) declared: Declared,
     pub(super) shared: Vec<Arc<Declaration>>,
     pub(super) timeout: Option<Duration>,
@@ -36,10 +53,10 @@ pub(super) struct Reading {
 impl Known {
     /// Of a file as it is now, or as it was when it was last good. The error is for people, with the file's name.
     pub(super) fn read(&self, path: &Path, kind: Kind) -> Result<Arc<Reading>, String> {
-        let bytes =
-            bytes(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let bytes = content::read(path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        let earlier = self.lock().get(path).cloned();
+        let earlier = self.lock().by_path.get(path).cloned();
         let earlier = earlier.filter(|earlier| earlier.kind == kind);
         if let Some(same) = earlier.as_ref().filter(|earlier| earlier.digest == digest) {
             return Ok(Arc::clone(same));
@@ -58,6 +75,7 @@ impl Known {
                     .collect(),
                 declared,
                 timeout: timeout(&bytes),
+                source: bytes.into(),
                 problem: None,
                 kind,
             },
@@ -66,8 +84,9 @@ impl Known {
                 shared: earlier.shared.clone(),
                 declared: earlier.declared.clone(),
                 timeout: earlier.timeout,
+                source: Arc::clone(&earlier.source),
                 problem: Some(format!(
-                    "{}; what it declared before is kept",
+                    "{}; until that is mended, the tool is and runs as it was before",
                     problem.told(path)
                 )),
                 kind,
@@ -75,25 +94,13 @@ impl Known {
             (Err(problem), None) => return Err(problem.told(path)),
         };
         let reading = Arc::new(reading);
-        let mut readings = self.lock();
-        if readings.len() >= FILES {
-            readings.clear();
-        }
-        readings.insert(path.to_owned(), Arc::clone(&reading));
+        self.lock().put(path, &reading);
         Ok(reading)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Arc<Reading>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Readings> {
         self.readings.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?
-        .take(LONGEST)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// `@meta timeout 10` in a comment of any language: seconds.

@@ -102,7 +102,7 @@ fn a_broken_edit_keeps_what_was_good_and_says_so() {
     let (names, problems) = place.names(Own::Ignored);
     assert_eq!(names, ["edited"]);
     assert!(
-        problems[0].contains("line 3") && problems[0].ends_with("is kept"),
+        problems[0].contains("line 3") && problems[0].ends_with("as it was before"),
         "{problems:?}"
     );
     fs::write(&file, GOOD.replace("Good", "Better")).unwrap();

@@ -1,7 +1,7 @@
 //! The folder of one call: what the script writes, and what its stand-in for argc reads. It goes with the call.
 
-use super::{Around, call_file};
-use serde_json::{Map, Value};
+use super::{Around, Declaration};
+use serde_json::{Map, Value, json};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
@@ -36,13 +36,27 @@ impl Folder {
         self.0.join("call.json")
     }
 
+    /// Puts a script's earlier content where it can be run from.
+    pub(super) fn keep(&self, source: &[u8]) -> io::Result<PathBuf> {
+        let path = self.0.join("source");
+        fs::write(&path, source)?;
+        Ok(path)
+    }
+
+    /// What the stand-in for argc reads.
     pub(super) fn write_call(
         &self,
         script: &Path,
-        function: &str,
+        kept: Option<&Path>,
+        declaration: &Declaration,
         arguments: &Map<String, Value>,
     ) -> io::Result<()> {
-        let call = call_file(script, function, arguments);
+        let call = json!({
+            "script": script,
+            "source": kept.unwrap_or(script),
+            "function": declaration.function,
+            "arguments": arguments,
+        });
         fs::write(self.call(), call.to_string())
     }
 }

@@ -1,7 +1,6 @@
 // Calls one function of a module with the JSON object on standard input, and writes what it returns to LLM_OUTPUT.
 "use strict";
 const fs = require("node:fs");
-const { pathToFileURL } = require("node:url");
 
 function plain(value, seen = []) {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
@@ -40,14 +39,52 @@ function bytes(value) {
   return Buffer.from(text, "utf8").equals(buffer) ? text : buffer.toString("base64");
 }
 
+// The older way is the quicker one by far, where a script is written for it.
+async function load(file, source) {
+  const text = fs.readFileSync(source || file, "utf8");
+  const mayBeOld = !file.endsWith(".mjs") && !/^\s*(?:import|export)\b/m.test(text);
+  if (mayBeOld) {
+    try {
+      return source ? compiled(file, text) : require(file);
+    } catch (error) {
+      // Nothing of it has run then.
+      const isNew = error?.code === "ERR_REQUIRE_ESM" || error?.code === "ERR_REQUIRE_ASYNC_MODULE";
+      const isUnread = error instanceof SyntaxError && String(error.stack).startsWith(`${file}:`);
+      if (!isNew && !isUnread) throw error;
+    }
+  }
+  const { href } = require("node:url").pathToFileURL(file);
+  if (source) instead(href, text);
+  return import(href);
+}
+
+// A text that the file does not say any more, in the file's place.
+function compiled(file, text) {
+  const Module = require("node:module");
+  const module = new Module(file);
+  module.filename = file;
+  module.paths = Module._nodeModulePaths(require("node:path").dirname(file));
+  module._compile(text, file);
+  return module.exports;
+}
+
+function instead(href, text) {
+  const hook = `let kept;
+export function initialize(data) { kept = data; }
+export function load(url, context, next) {
+  return url === kept.href ? { format: "module", shortCircuit: true, source: kept.text } : next(url, context);
+}`;
+  require("node:module").register(`data:text/javascript,${encodeURIComponent(hook)}`, { data: { href, text } });
+}
+
 async function main() {
-  const [file, name] = process.argv.slice(1);
+  const [file, name, source] = process.argv.slice(1);
   const given = JSON.parse(fs.readFileSync(0, "utf8"));
   process.argv = [process.argv[0], file];
-  const module = await import(pathToFileURL(file).href);
-  const found = module[name] ?? module.default?.[name];
-  if (typeof found !== "function") throw new Error(`${file} exports no function ${name}`);
-  let value = await found(given);
+  const module = await load(file, source);
+  const owner = [module, module?.default].find((one) => typeof one?.[name] === "function");
+  if (!owner) throw new Error(`${file} exports no function ${name}`);
+  let value = await owner[name](given);
   if (typeof value?.[Symbol.asyncIterator] === "function") {
     const all = [];
     for await (const item of value) all.push(item);

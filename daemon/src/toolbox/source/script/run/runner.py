@@ -1,111 +1,106 @@
-"""Calls one function of a module with the JSON object on standard input, and writes what it returns to LLM_OUTPUT."""
+"""Calls one function of a script with the JSON object on standard input, and writes what it returns to LLM_OUTPUT."""
 
-import importlib.util
-import inspect
-import json
 import os
 import sys
 
 
-def plain(value, depth=0):
-    if depth > 200:
-        raise ValueError("the result is nested too deeply, or holds itself")
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    import base64
-    import dataclasses
-    import datetime
-    import decimal
-    import enum
-    import math
-    import pathlib
-    import uuid
+def given():
+    text = sys.stdin.buffer.read().decode()
+    try:
+        from _json import make_scanner
+    except ImportError:
+        import json
 
-    if isinstance(value, enum.Enum):
-        return plain(value.value, depth + 1)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {key if isinstance(key, str) else str(key): plain(item, depth + 1) for key, item in value.items()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name), depth + 1) for field in dataclasses.fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return plain(value._asdict(), depth + 1)
-    if isinstance(value, (set, frozenset)):
-        items = [plain(item, depth + 1) for item in value]
-        return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        data = bytes(value)
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            return base64.b64encode(data).decode()
-    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
-        return value.isoformat()
-    if isinstance(value, (decimal.Decimal, datetime.timedelta, pathlib.PurePath, uuid.UUID, complex)):
-        return str(value)
-    if callable(getattr(value, "model_dump", None)):
-        return plain(value.model_dump(), depth + 1)
-    if not callable(value) and hasattr(value, "__iter__"):
-        return [plain(item, depth + 1) for item in value]
-    raise TypeError(f"the result holds a {type(value).__name__}, which cannot be written as JSON")
+        return json.loads(text)
+
+    class Form:
+        strict = False
+        object_hook = object_pairs_hook = parse_constant = None
+        parse_float = float
+        parse_int = int
+
+    return make_scanner(Form)(text, 0)[0]
 
 
-def load(file):
+def load(file, source):
+    # The parts of importlib that are there already: the rest of it takes longer than the script.
+    from _frozen_importlib import module_from_spec
+    from _frozen_importlib_external import spec_from_file_location
+
     folder, name = os.path.split(file)
     sys.path[0] = folder
     sys.argv = [file]
-    stem = os.path.splitext(name)[0]
-    spec = importlib.util.spec_from_file_location(stem, file)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[stem] = module
     sys.dont_write_bytecode = True
-    spec.loader.exec_module(module)
+    stem = os.path.splitext(name)[0]
+    module = module_from_spec(spec_from_file_location(stem, file))
+    sys.modules[stem] = module
+    with open(source or file, "rb") as text:
+        code = compile(text.read(), file, "exec")
+    exec(code, module.__dict__)
     return module
 
 
-def call(function, arguments):
+def lacking(function):
+    """The parameters that have no default."""
+    code = getattr(function, "__code__", None)
+    if type(function) is not type(lacking) or hasattr(function, "__wrapped__"):
+        return lacking_of_any(function)
+    count = code.co_argcount
+    keywords = code.co_varnames[count : count + code.co_kwonlyargcount]
+    known = function.__kwdefaults__ or {}
+    named = code.co_varnames[code.co_posonlyargcount : count - len(function.__defaults__ or ())]
+    return [*named, *(name for name in keywords if name not in known)]
+
+
+def lacking_of_any(function):
+    import inspect
+
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        parameters = ()
-    for parameter in parameters:
+        return []
+    return [one.name for one in parameters if one.kind in kinds and one.default is one.empty]
+
+
+def call(function, arguments):
+    for name in lacking(function):
         # What is told as optional and has no default is none.
-        if parameter.kind in kinds and parameter.default is parameter.empty:
-            arguments.setdefault(parameter.name, None)
+        arguments.setdefault(name, None)
     value = function(**arguments)
-    if inspect.isawaitable(value):
+    kind = type(value)
+    if hasattr(kind, "__await__"):
         import asyncio
 
         async def wait():
             return await value
 
-        value = asyncio.run(wait())
-    elif inspect.isasyncgen(value):
+        return asyncio.run(wait())
+    if hasattr(kind, "__aiter__"):
         import asyncio
 
         async def collect():
             return [item async for item in value]
 
-        value = asyncio.run(collect())
+        return asyncio.run(collect())
     return value
 
 
 def main():
-    file, name = sys.argv[1:3]
-    arguments = json.load(sys.stdin)
-    function = getattr(load(file), name, None)
+    file, name, source, writing = sys.argv[1:5]
+    arguments = given()
+    function = getattr(load(file, source), name, None)
     if function is None:
         sys.exit(f"{file} has no function {name}")
     value = call(function, arguments)
     if value is None:
         return
-    text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
-    with open(os.environ["LLM_OUTPUT"], "a", encoding="utf-8", errors="replace", newline="") as output:
-        output.write(text)
+    if not isinstance(value, str):
+        writer = {}
+        exec(writing, writer)
+        value = writer["text_of"](value)
+    with open(os.environ["LLM_OUTPUT"], "ab") as output:
+        output.write(value.encode("utf-8", "replace"))
 
 
 main()

@@ -7,6 +7,7 @@ mod languages;
 use super::*;
 use crate::toolbox::builtin::testing::Bench;
 use crate::toolbox::source::script::{Kind, declare, standin};
+use serde_json::json;
 
 /// A test binary's `main` is not ours to change: this runs before it.
 #[used]
@@ -36,7 +37,7 @@ fn tool_of(bench: &Bench, name: &str, content: &str, timeout: Duration) -> Tool 
         }),
         agent: None,
         timeout,
-        digest: None,
+        source: content.as_bytes().into(),
     };
     tool(
         &Arc::new(script),

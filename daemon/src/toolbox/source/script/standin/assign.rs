@@ -13,7 +13,7 @@ use std::fmt::Write;
 pub(super) fn lines(call: &Call) -> Result<String, String> {
     let script = call.script.display();
     let text =
-        std::fs::read_to_string(&call.script).map_err(|error| format!("{script}: {error}"))?;
+        std::fs::read_to_string(&call.source).map_err(|error| format!("{script}: {error}"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let stem = call
         .script

@@ -272,3 +272,80 @@ async fn python_gets_defaults_and_none_for_what_is_optional() {
     let result = run("t.py", code, json!({})).await;
     assert_eq!(result["output"], json!([null, 3, "x"]));
 }
+
+/// A script whose file says something else by the time that it runs.
+async fn run_after_edit(name: &str, content: &str, edit: impl FnOnce(&Path)) -> Value {
+    let bench = Bench::new();
+    bench.write("my root/tools/beside.js", "exports.word = 'beside';\n");
+    bench.write("my root/tools/beside.py", "word = 'beside'\n");
+    bench.write("my root/tools/beside.sh", "word=beside\n");
+    let tool = tool_of(&bench, name, content, TIMEOUT);
+    edit(&bench.cwd().join("my root/tools").join(name));
+    Value::Object(bench.run(move || tool, json!({})).await)
+}
+
+#[tokio::test]
+async fn what_was_read_runs_though_the_file_was_edited_since() {
+    let scripts = [
+        (
+            "t.sh",
+            "# @describe T.\nhere=\"$(dirname \"$0\")\"\nmain() { . \"$here/beside.sh\"; echo \"$word $(basename \"$0\")\"; }\n\
+             eval \"$(argc --argc-eval \"$0\" \"$@\")\"\n",
+        ),
+        (
+            "t.py",
+            "import os\nimport beside\ndef run():\n    \"\"\"T.\"\"\"\n    return beside.word + ' ' + os.path.basename(__file__)\n",
+        ),
+        (
+            "t.js",
+            "const beside = require('./beside.js');\n/** T. */\nexports.run = () => beside.word + ' ' + require('path').basename(__filename);\n",
+        ),
+        (
+            "t.mjs",
+            "import beside from './beside.js';\n/** T. */\nexport const run = () => beside.word + ' ' + import.meta.url.split('/').pop();\n",
+        ),
+    ];
+    for (name, content) in scripts {
+        for edit in ["nonsense ((\n", "", "exit 7\n"] {
+            let result = run_after_edit(name, content, |file| {
+                std::fs::write(file, edit).unwrap();
+            });
+            assert_eq!(
+                result.await["output"],
+                format!("beside {name}"),
+                "{name} {edit:?}"
+            );
+        }
+        let gone = run_after_edit(name, content, |file| std::fs::remove_file(file).unwrap()).await;
+        assert!(
+            gone["error"].as_str().unwrap().contains(&format!("{name} is gone")),
+            "{gone}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn javascript_of_every_kind_is_loaded_once() {
+    let mark = "require('fs').appendFileSync('loaded', 'x');\n";
+    let mark_new = "import fs from 'node:fs';\nfs.appendFileSync('loaded', 'x');\n";
+    let scripts = [
+        ("a.js", format!("{mark}/** T. */\nexports.run = () => 1;\n")),
+        (
+            "b.js",
+            format!("{mark}/** T. */\nmodule.exports = {{ helper: () => 1, run() {{ return this.helper(); }} }};\n"),
+        ),
+        ("c.cjs", format!("{mark}/** T. */\nexports.run = () => 1;\n")),
+        ("d.mjs", format!("{mark_new}/** T. */\nexport function run() {{ return 1; }}\n")),
+        (
+            "e.js",
+            format!("{mark_new}await 0;\n/** T. */\nexport const run = async () => 1;\n"),
+        ),
+    ];
+    for (name, content) in scripts {
+        let bench = Bench::new();
+        let result = run_in(&bench, name, &content, json!({})).await;
+        assert_eq!(result["output"], 1, "{name}: {result}");
+        let loaded = std::fs::read_to_string(bench.cwd().join("loaded")).unwrap();
+        assert_eq!(loaded, "x", "{name}");
+    }
+}

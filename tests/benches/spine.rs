@@ -11,6 +11,8 @@
 mod figure;
 #[path = "spine/idle.rs"]
 mod idle;
+#[path = "spine/scripts.rs"]
+mod scripts;
 #[path = "spine/start.rs"]
 mod start;
 #[path = "spine/turns.rs"]
@@ -26,6 +28,8 @@ const MEASURES: &[(&str, Measure)] = &[
     ("disk-sync", turns::disk_sync),
     ("overhead-one-token", turns::one_token),
     ("overhead-tool-call", turns::tool_call),
+    ("script-tools-load", scripts::two_hundred_files),
+    ("script-tools-call", scripts::calls),
     ("stream-5000-tokens", turns::five_thousand_tokens),
     ("daemon-start", start::daemon_start),
     ("ask-warm", start::ask_warm),

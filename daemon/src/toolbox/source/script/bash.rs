@@ -31,7 +31,12 @@ pub(super) fn declare(kind: Kind, stem: &str, text: &str) -> Result<Declared, Pr
 
 /// What argc makes of the script.
 pub(super) fn export(stem: &str, text: &str) -> Result<CommandValue, Problem> {
-    argc::export(&source::prepared(text), stem).map_err(|error| problem(&error.to_string()))
+    let prepared = source::prepared(text);
+    // A file that its library cannot bear takes no other along.
+    match std::panic::catch_unwind(|| argc::export(&prepared, stem)) {
+        Ok(exported) => exported.map_err(|error| problem(&error.to_string())),
+        Err(_) => Err(Problem::new(1, "too odd for argc")),
+    }
 }
 
 fn tool(root: &CommandValue, stem: &str, text: &str) -> Result<Declared, Problem> {

@@ -1,10 +1,12 @@
 //! Running a script's tool: its arguments checked, its environment made, its end turned into a result.
 //! Must never build a line for a shell, nor let a script see a name that it did not declare.
 
+mod asking;
+mod before;
 mod child;
 pub(super) mod dotenv;
 mod environment;
-mod folder;
+pub(super) mod folder;
 pub(super) mod guard;
 mod kept;
 mod outcome;
@@ -15,6 +17,7 @@ use crate::process::{Exit, Spawn};
 use crate::toolbox::BoxFuture;
 use crate::toolbox::builtin::capture::Capture;
 use crate::toolbox::tool::{Call, Handler, Outcome, Tool};
+use asking::Asking;
 use child::{Complaints, Ended};
 use folder::Folder;
 use guard::Guard;
@@ -222,10 +225,20 @@ impl Script {
         };
         let ended = Ended {
             exit,
+            began: !self.asks_argc() || folder.asked().exists(),
             stdout: printed.finish().await,
             stderr: complaints.text(),
         };
         outcome::result(call, ended, &folder, self.timeout).await
+    }
+
+    /// Whether it begins with what argc answers.
+    fn asks_argc(&self) -> bool {
+        let asks = |line: &[u8]| {
+            let text = String::from_utf8_lossy(line);
+            text.contains("--argc-eval") && !text.trim_start().starts_with('#')
+        };
+        self.language == Language::Bash && self.source.split(|byte| *byte == b'\n').any(asks)
     }
 
     /// What a function says that is no tool: its output as text. The error is for people.
@@ -286,22 +299,31 @@ impl Script {
         let folder = Folder::make(around)?;
         let kept = self.kept(&folder)?;
         let mut env = environment::of(self, declaration, around, &folder)?;
-        if guard::has_guards(&self.root.dir) {
-            guard::prepare(&self.root.bin, &folder, &mut env)?;
-        }
+        let guards = match guard::has_guards(&self.root.dir) {
+            true => guard::prepare(&self.root.dir, &self.root.bin, &folder, &mut env)?,
+            false => String::new(),
+        };
         let (program, args, stdin) = match self.language {
             Language::Bash => {
-                folder.write_call(&self.file, kept.as_deref(), declaration, &arguments)?;
-                self.stand_in(&mut env, &folder)?;
-                let args = self.bash(declaration, &arguments, kept.as_deref(), &mut env)?;
+                let words = self.words(declaration, &arguments);
+                let asking = Asking {
+                    script: self,
+                    declaration,
+                    arguments: &arguments,
+                    words: &words,
+                };
+                asking.stand_in(&folder, kept.as_deref(), &guards, &mut env)?;
+                let args = self.bash(words, kept.as_deref(), &mut env)?;
                 ("bash", args, None)
             }
             Language::JavaScript => {
+                before::prepare(&folder, None, &guards, &mut env)?;
                 let before = ["-e", NODE, "--"];
                 let args = self.run_by(&before, declaration, kept, &[]);
                 ("node", args, Some(arguments))
             }
             Language::Python => {
+                before::prepare(&folder, None, &guards, &mut env)?;
                 let before = ["-X", "utf8", "-c", PYTHON];
                 let args = self.run_by(&before, declaration, kept, &[PYTHON_RESULT]);
                 ("python3", args, Some(arguments))
@@ -319,10 +341,16 @@ impl Script {
     }
 
     /// The script's own arguments, as its author would type them.
+    fn words(&self, declaration: &Declaration, arguments: &Map<String, Value>) -> Vec<String> {
+        let function = Some(&declaration.function).filter(|function| !function.is_empty());
+        let mut words: Vec<_> = function.into_iter().cloned().collect();
+        words.extend(words::of(declaration, arguments));
+        words
+    }
+
     fn bash(
         &self,
-        declaration: &Declaration,
-        arguments: &Map<String, Value>,
+        words: Vec<String>,
         kept: Option<&Path>,
         env: &mut BTreeMap<String, String>,
     ) -> std::io::Result<Vec<OsString>> {
@@ -333,14 +361,7 @@ impl Script {
             args.extend(["-c".into(), format!("builtin . \"${SOURCE}\"").into()]);
         }
         args.push(self.file.clone().into_os_string());
-        if !declaration.function.is_empty() {
-            args.push(declaration.function.clone().into());
-        }
-        args.extend(
-            words::of(declaration, arguments)
-                .into_iter()
-                .map(OsString::from),
-        );
+        args.extend(words.into_iter().map(OsString::from));
         Ok(args)
     }
 
@@ -361,16 +382,6 @@ impl Script {
         args.push(kept.unwrap_or_default().into_os_string());
         args.extend(after.iter().map(OsString::from));
         args
-    }
-
-    /// Puts our own `argc` before all others, for this script alone.
-    fn stand_in(&self, env: &mut BTreeMap<String, String>, folder: &Folder) -> std::io::Result<()> {
-        folder::link(&self.root.bin, "argc")?;
-        let path = env.get("PATH").cloned().unwrap_or_default();
-        let path = format!("{}:{path}", self.root.bin.display());
-        env.insert("PATH".to_owned(), path);
-        env.insert(super::standin::CALL.to_owned(), text(&folder.call())?);
-        Ok(())
     }
 }
 

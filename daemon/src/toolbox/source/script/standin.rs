@@ -4,9 +4,11 @@
 mod assign;
 mod guard;
 mod other;
-mod quote;
+pub(super) mod quote;
 
+use super::run::folder::ASKED;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -47,37 +49,58 @@ fn main() -> i32 {
     }
 }
 
-/// The assignments, when it is the script of the call that asks.
+/// Marks that a script was answered: one that nobody answered never began, whatever its exit status says.
+fn mark() {
+    if let Some(call) = std::env::var_os(CALL) {
+        let _ = std::fs::write(PathBuf::from(call).with_file_name(ASKED), "");
+    }
+}
+
+/// The assignments, when it is the script of the call that asks, with the words that it was started with.
 fn own(args: &[String]) -> Option<String> {
-    let [_, asked, script, ..] = args else {
+    let [_, asked, script, words @ ..] = args else {
         return None;
     };
     if asked != "--argc-eval" {
         return None;
     }
-    let call = std::fs::read_to_string(std::env::var_os(CALL)?).ok()?;
-    let call: Value = serde_json::from_str(&call).ok()?;
-    if call["script"].as_str() != Some(script) {
+    let file = PathBuf::from(std::env::var_os(CALL)?);
+    let call: Value = serde_json::from_str(&std::fs::read_to_string(&file).ok()?).ok()?;
+    let given = call["words"].as_array()?;
+    if call["script"].as_str() != Some(script) || given != words {
         return None;
     }
+    let source = call["source"].as_str().unwrap_or(script);
     let call = Call {
         script: PathBuf::from(script),
-        source: PathBuf::from(call["source"].as_str().unwrap_or(script)),
         function: call["function"].as_str().unwrap_or_default().to_owned(),
         arguments: call["arguments"].as_object().cloned().unwrap_or_default(),
-        words: args[3..].to_vec(),
+        words: words.to_vec(),
     };
-    Some(assign::lines(&call).unwrap_or_else(|why| failing(&why)))
+    mark();
+    let text = std::fs::read_to_string(source).map_err(|error| format!("{source}: {error}"));
+    let env = |name: &str| std::env::var(name).ok();
+    let lines = text.and_then(|text| assign::Asked::of(&call, &text)?.lines(&env));
+    Some(lines.unwrap_or_else(|why| failing(&why)))
 }
 
 /// One call of a script.
-struct Call {
-    script: PathBuf,
-    /// Where its text is read.
-    source: PathBuf,
-    function: String,
-    arguments: Map<String, Value>,
-    words: Vec<String>,
+pub(super) struct Call {
+    pub(super) script: PathBuf,
+    pub(super) function: String,
+    pub(super) arguments: Map<String, Value>,
+    pub(super) words: Vec<String>,
+}
+
+/// The assignments before anybody asks for them, where they cannot depend on what the script does until it asks.
+pub(super) fn settled(call: &Call, text: &str, env: &BTreeMap<String, String>) -> Option<String> {
+    let get = |name: &str| env.get(name).cloned();
+    let lines = match assign::Asked::of(call, text) {
+        Ok(asked) if !asked.is_settled(&get) => return None,
+        Ok(asked) => asked.lines(&get),
+        Err(why) => Err(why),
+    };
+    Some(lines.unwrap_or_else(|why| failing(&why)))
 }
 
 fn say(text: &str) -> i32 {

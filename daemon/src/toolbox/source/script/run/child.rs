@@ -19,6 +19,8 @@ const REST: usize = 1024 * 1024;
 
 pub(super) struct Ended {
     pub(super) exit: Exit,
+    /// False where it asked for its arguments, and nobody answered.
+    pub(super) began: bool,
     /// What it printed, capped.
     pub(super) stdout: String,
     pub(super) stderr: String,

@@ -7,6 +7,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
+/// The mark of an answer to argc.
+pub(in super::super) const ASKED: &str = "asked";
+
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
@@ -36,6 +39,21 @@ impl Folder {
         self.0.join("call.json")
     }
 
+    /// What bash reads before the script.
+    pub(super) fn before(&self) -> PathBuf {
+        self.0.join("before.bash")
+    }
+
+    /// What the script is to evaluate when it asks argc.
+    pub(super) fn lines(&self) -> PathBuf {
+        self.0.join("lines")
+    }
+
+    /// Is there once argc has answered.
+    pub(super) fn asked(&self) -> PathBuf {
+        self.0.join(ASKED)
+    }
+
     /// Puts a script's earlier content where it can be run from.
     pub(super) fn keep(&self, source: &[u8]) -> io::Result<PathBuf> {
         let path = self.0.join("source");
@@ -50,12 +68,14 @@ impl Folder {
         kept: Option<&Path>,
         declaration: &Declaration,
         arguments: &Map<String, Value>,
+        words: &[String],
     ) -> io::Result<()> {
         let call = json!({
             "script": script,
             "source": kept.unwrap_or(script),
             "function": declaration.function,
             "arguments": arguments,
+            "words": words,
         });
         fs::write(self.call(), call.to_string())
     }

@@ -4,6 +4,7 @@
 use super::folder::Folder;
 use super::text;
 use crate::toolbox::permission::place::Ground;
+use crate::toolbox::source::script::standin::quote::quote;
 use crate::toolbox::tool::Call;
 use crate::toolbox::{CallPort, Question, Via};
 use protocol::approval::Answer;
@@ -17,9 +18,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
 
-/// Bash reads this before every script that a tool starts.
-const BEFORE: &str = "case \"$0\" in */utils/guard_*.sh) exec \"$DWELL_TOOL_GUARD\" \"$0\" \"$@\" ;; esac\n\
-                      if [ -n \"$DWELL_TOOL_BASH_ENV\" ]; then . \"$DWELL_TOOL_BASH_ENV\"; fi\n";
 /// A question above this is none.
 const LONGEST: usize = 256 * 1024;
 
@@ -33,30 +31,63 @@ pub(super) fn has_guards(root: &Path) -> bool {
     })
 }
 
-/// Makes the pipes that a guard asks through, and has bash start ours in its place.
+/// Makes the pipes that a guard asks through. What is given back bash reads before every script: it starts ours in a
+/// guard's place, and asks before a guard is sourced.
 pub(super) fn prepare(
+    root: &Path,
     bin: &Path,
     folder: &Folder,
     env: &mut BTreeMap<String, String>,
-) -> io::Result<()> {
+) -> io::Result<String> {
     for name in [ASK, ANSWER] {
         let mode = Mode::RUSR | Mode::WUSR;
         mknodat(CWD, folder.path().join(name), FileType::Fifo, mode, 0)?;
     }
-    let before = folder.path().join("before.bash");
-    fs::write(&before, BEFORE)?;
     super::folder::link(bin, super::super::standin::GUARD_NAME)?;
-    if let Some(own) = env.insert("BASH_ENV".to_owned(), text(&before)?) {
-        env.insert("DWELL_TOOL_BASH_ENV".to_owned(), own);
-    }
     let guard = bin.join(super::super::standin::GUARD_NAME);
     env.insert("DWELL_TOOL_GUARD".to_owned(), text(&guard)?);
     env.insert(
         super::super::standin::GUARD.to_owned(),
         text(folder.path())?,
     );
-    Ok(())
+    let sourcing = folder.path().join("source.bash");
+    let utils = quote(&text(&root.join("utils"))?);
+    fs::write(&sourcing, SOURCING.replace("UTILS", &utils))?;
+    Ok(BEFORE
+        .replace("UTILS", &utils)
+        .replace("SOURCING", &quote(&text(&sourcing)?)))
 }
+
+/// An alias leaves what is sourced in the place where it is sourced; a function would make its variables its own.
+const BEFORE: &str = r#"case "$0" in
+*/utils/guard_*.sh|utils/guard_*.sh) exec "$DWELL_TOOL_GUARD" "$0" "$@" ;;
+*/guard_*.sh|guard_*.sh) [ "$0" -ef UTILS/"${0##*/}" ] && exec "$DWELL_TOOL_GUARD" "$0" "$@" ;;
+esac
+shopt -s expand_aliases
+alias source='builtin source SOURCING "$#" "$@"' .='builtin source SOURCING "$#" "$@"'
+"#;
+
+/// Its words are the number of the words around it, those words, the file, and its own words if there are any. Whoever said
+/// yes has said it to the guard's own question too.
+const SOURCING: &str = r#"__dwell_around=("${@:2:$1}")
+shift "$(($1 + 1))"
+if [ "${1-}" = -- ]; then shift; fi
+__dwell_guard=
+case "${1-}" in
+*/utils/guard_*.sh|utils/guard_*.sh) __dwell_guard=1 ;;
+*/guard_*.sh|guard_*.sh) if [ "$1" -ef UTILS/"${1##*/}" ]; then __dwell_guard=1; fi ;;
+esac
+if [ -n "$__dwell_guard" ]; then
+"$DWELL_TOOL_GUARD" "$@" || exit 1
+builtin source "$@" <<<y
+elif [ "$#" -gt 1 ]; then
+builtin source "$@"
+else
+__dwell_file=${1-}
+set -- "${__dwell_around[@]}"
+builtin source "$__dwell_file"
+fi
+"#;
 
 /// The pipes in a call's folder.
 pub(in super::super) const ASK: &str = "ask";

@@ -26,7 +26,22 @@ pub(super) async fn result(
         true => ended.stdout,
     };
     let error = match ended.exit {
-        Exit::Code(0) => return success(call, &said).await,
+        Exit::Code(0) if ended.began || !(said.is_empty() || ended.stderr.contains("argc")) => {
+            return success(call, &said).await;
+        }
+        // Its shell does not end when argc fails inside `eval "$(argc ...)"`.
+        Exit::Code(0) => {
+            let mut failure = failure(&format!(
+                "it never began: argc gave no answer{}",
+                last(&ended.stderr).map_or(String::new(), |line| format!(": {line}"))
+            ));
+            failure.insert("exit_status".to_owned(), json!(0));
+            failure.insert("stderr".to_owned(), ended.stderr.into());
+            if !said.is_empty() {
+                failure.insert("output".to_owned(), capped(call, &said).await.into());
+            }
+            return failure;
+        }
         Exit::Code(code) => {
             let mut failure = failure(&reason(code, &ended.stderr));
             failure.insert("exit_status".to_owned(), json!(code));
@@ -57,10 +72,15 @@ fn failure(error: &str) -> Map<String, Value> {
 
 /// The last thing said is most often the reason.
 fn reason(code: i32, stderr: &str) -> String {
-    match stderr.lines().rfind(|line| !line.trim().is_empty()) {
-        Some(line) => format!("exit status {code}: {}", line.trim()),
+    match last(stderr) {
+        Some(line) => format!("exit status {code}: {line}"),
         None => format!("exit status {code}"),
     }
+}
+
+fn last(text: &str) -> Option<&str> {
+    let lines = text.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty()).next_back()
 }
 
 async fn success(call: &Call, said: &str) -> Map<String, Value> {

@@ -10,53 +10,85 @@ use argc::{ChoiceValue, CommandValue, DefaultValue, EnvValue, FlagOptionValue, P
 use serde_json::Value;
 use std::fmt::Write;
 
-pub(super) fn lines(call: &Call) -> Result<String, String> {
-    let script = call.script.display();
-    let text =
-        std::fs::read_to_string(&call.source).map_err(|error| format!("{script}: {error}"))?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let stem = call
-        .script
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy();
-    let root = bash::export(&stem, text).map_err(|problem| problem.told(&call.script))?;
-    let command = match call.function.as_str() {
-        "" => &root,
-        name => root
-            .subcommands
-            .iter()
-            .find(|command| command.name == name)
-            .ok_or_else(|| format!("{script} has no command {name}"))?,
-    };
-    let mut assignments = Assignments {
-        text: String::new(),
-        positionals: Vec::new(),
-    };
-    assignments.load_dotenv(&root);
-    for env in root
-        .envs
-        .iter()
-        .chain(command.envs.iter().filter(|env| !env.inherited))
-    {
-        assignments.env(env)?;
-    }
-    require_tools(&root)?;
-    for option in bash::options(command, text) {
-        assignments.option(option, call.arguments.get(&bash::property(&option.id)))?;
-    }
-    for positional in &command.positionals {
-        let given = call.arguments.get(&bash::property(&positional.id));
-        assignments.positional(positional, given)?;
-    }
-    assignments.end(call, &root, command);
-    Ok(assignments.text)
+/// A call, and what its script declares.
+pub(super) struct Asked<'c> {
+    call: &'c Call,
+    text: &'c str,
+    root: CommandValue,
 }
 
-struct Assignments {
+/// Looks a variable of the environment up.
+type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
+
+impl<'c> Asked<'c> {
+    pub(super) fn of(call: &'c Call, text: &'c str) -> Result<Self, String> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let stem = call.script.file_stem().unwrap_or_default();
+        let root = bash::export(&stem.to_string_lossy(), text)
+            .map_err(|problem| problem.told(&call.script))?;
+        Ok(Self { call, text, root })
+    }
+
+    fn command(&self) -> Result<&CommandValue, String> {
+        let name = self.call.function.as_str();
+        if name.is_empty() {
+            return Ok(&self.root);
+        }
+        let mut commands = self.root.subcommands.iter();
+        commands
+            .find(|command| command.name == name)
+            .ok_or_else(|| format!("{} has no command {name}", self.call.script.display()))
+    }
+
+    fn envs<'r>(&'r self, command: &'r CommandValue) -> impl Iterator<Item = &'r EnvValue> {
+        let own = command.envs.iter().filter(|env| !env.inherited);
+        self.root.envs.iter().chain(own)
+    }
+
+    /// Whether nothing that the script may do before it asks can change the answer.
+    pub(super) fn is_settled(&self, env: Environment<'_>) -> bool {
+        let Ok(command) = self.command() else {
+            return true;
+        };
+        let is_bound = command.flag_options.iter().any(|one| one.env.is_some())
+            || command.positionals.iter().any(|one| one.env.is_some());
+        !is_bound
+            && !self.root.extra.contains_key("dotenv")
+            && bash::required_tools(&self.root).is_empty()
+            && self
+                .envs(command)
+                .all(|one| !one.required || env(&one.id).is_some())
+    }
+
+    pub(super) fn lines(&self, env: Environment<'_>) -> Result<String, String> {
+        let (call, root, command) = (self.call, &self.root, self.command()?);
+        let mut assignments = Assignments {
+            text: String::new(),
+            positionals: Vec::new(),
+            env,
+        };
+        assignments.load_dotenv(root);
+        for env in self.envs(command) {
+            assignments.env(env)?;
+        }
+        require_tools(root)?;
+        for option in bash::options(command, self.text) {
+            assignments.option(option, call.arguments.get(&bash::property(&option.id)))?;
+        }
+        for positional in &command.positionals {
+            let given = call.arguments.get(&bash::property(&positional.id));
+            assignments.positional(positional, given)?;
+        }
+        assignments.end(call, root, command);
+        Ok(assignments.text)
+    }
+}
+
+struct Assignments<'e> {
     text: String,
     /// Quoted, in order.
     positionals: Vec<String>,
+    env: Environment<'e>,
 }
 
 /// What argc calls the variable.
@@ -68,22 +100,22 @@ fn is_given(value: Option<&Value>) -> Option<&Value> {
     value.filter(|value| !value.is_null())
 }
 
-/// The environment's value, where an option names a variable.
-fn bound(env: Option<&str>) -> Option<String> {
-    std::env::var(env?).ok()
-}
-
-impl Assignments {
+impl Assignments<'_> {
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to a String cannot fail.
         let _ = self.text.write_fmt(line);
         self.text.push('\n');
     }
 
+    /// The environment's value, where an option names a variable.
+    fn bound(&self, variable: Option<&String>) -> Option<Value> {
+        (self.env)(variable?).map(Value::String)
+    }
+
     fn option(&mut self, option: &FlagOptionValue, given: Option<&Value>) -> Result<(), String> {
         let variable = variable(&option.id);
         let given = is_given(given).cloned();
-        let given = given.or_else(|| bound(option.env.as_deref()).map(Value::String));
+        let given = given.or_else(|| self.bound(option.env.as_ref()));
         let Some(given) = given else {
             if option.required {
                 return Err(format!("{} is required", option.long_name));
@@ -116,7 +148,7 @@ impl Assignments {
     ) -> Result<(), String> {
         let variable = variable(&positional.id);
         let given = is_given(given).cloned();
-        let given = given.or_else(|| bound(positional.env.as_deref()).map(Value::String));
+        let given = given.or_else(|| self.bound(positional.env.as_ref()));
         let Some(given) = given else {
             if positional.required {
                 return Err(format!("{} is required", positional.id));
@@ -208,7 +240,7 @@ impl Assignments {
     fn env(&mut self, env: &EnvValue) -> Result<(), String> {
         let name = &env.id;
         let loaded = format!("export {name}=");
-        if let Ok(value) = std::env::var(name) {
+        if let Some(value) = (self.env)(name) {
             let allowed = match &env.choice {
                 Some(ChoiceValue::Values(values)) => values,
                 _ => return Ok(()),
@@ -225,10 +257,15 @@ impl Assignments {
         }
         match &env.default {
             Some(DefaultValue::Value(value)) => {
-                self.line(format_args!("export {name}={}", quote(&unescaped(value))));
+                self.line(format_args!(
+                    "[ -n \"${{{name}+set}}\" ] || export {name}={}",
+                    quote(&unescaped(value))
+                ));
             }
             Some(DefaultValue::Fn(function)) => {
-                self.line(format_args!("export {name}=\"$({function})\""));
+                self.line(format_args!(
+                    "[ -n \"${{{name}+set}}\" ] || export {name}=\"$({function})\""
+                ));
             }
             None if env.required => {
                 return Err(format!(
@@ -247,7 +284,7 @@ impl Assignments {
         };
         let file = if file.is_empty() { ".env" } else { file };
         for (name, value) in dotenv::read(file.as_ref()).unwrap_or_default() {
-            if std::env::var_os(&name).is_none() {
+            if (self.env)(&name).is_none() {
                 self.line(format_args!("export {name}={}", quote(&value)));
             }
         }

@@ -1,22 +1,29 @@
 //! Whoever else asks for `argc` while a tool runs: the real one, where there is one, and argc's own library where not.
 
 use super::quote::quote;
-use super::{failing, say};
+use super::{failing, mark, say};
 use argc::{ArgcValue, NativeRuntime};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub(super) fn main(args: &[String]) -> i32 {
+    if args.get(1).is_some_and(|asked| asked == "--argc-eval") {
+        mark();
+    }
     if let Some(real) = real() {
         become_it(&real, args);
     }
-    let [_, asked, script, rest @ ..] = args else {
-        return complain("argc is not installed");
+    let (script, rest) = match args {
+        [_, asked, script, rest @ ..] if asked == "--argc-eval" => (script, rest),
+        // What such a word gives is for the shell: there nobody would see how this ended.
+        [_, asked, ..] if asked.starts_with("--argc-") => {
+            return say(&failing(&format!(
+                "argc is not installed, and {asked} needs it"
+            )));
+        }
+        _ => return complain("argc is not installed"),
     };
-    if asked != "--argc-eval" {
-        return complain(&format!("argc is not installed, and {asked} needs it"));
-    }
     say(&evaluated(script, rest).unwrap_or_else(|why| failing(&why)))
 }
 
@@ -52,7 +59,9 @@ fn evaluated(script: &str, rest: &[String]) -> Result<String, String> {
     let stem = Path::new(script).file_stem().unwrap_or_default();
     let mut args = vec![stem.to_string_lossy().into_owned()];
     args.extend(rest.iter().cloned());
-    let values = argc::eval(NativeRuntime, &text, &args, Some(script), None)
+    let eval = || argc::eval(NativeRuntime, &text, &args, Some(script), None);
+    let values = std::panic::catch_unwind(eval)
+        .map_err(|_| format!("{script} is too odd for argc"))?
         .map_err(|error| error.to_string())?;
     // What it says about an error holds the words that were wrong, in a form that they can break out of.
     let error = values.iter().find_map(|value| match value {

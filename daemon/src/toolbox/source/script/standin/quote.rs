@@ -1,7 +1,7 @@
 //! Words for bash: what is quoted here is taken for itself and nothing else.
 
 /// In single quotes, where only a single quote ends the text.
-pub(super) fn quote(text: &str) -> String {
+pub(in super::super) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 

@@ -253,3 +253,72 @@ async fn null_is_not_given_and_empty_is_given() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn a_script_that_argc_does_not_answer_is_a_failure_with_what_was_said() {
+    for (asks, says) in [
+        (
+            "unset -f argc; PATH=/none; eval \"$(argc --argc-eval \"$0\" \"$@\")\"",
+            "argc: command not found",
+        ),
+        (
+            "eval \"$(kill -9 $BASHPID)\"; : --argc-eval",
+            "argc gave no answer",
+        ),
+        (
+            "eval \"$(argc --argc-nothing)\"; : --argc-eval",
+            "--argc-nothing needs it",
+        ),
+        (
+            "echo begun; eval \"$(/none/argc --argc-eval \"$0\" \"$@\")\"",
+            "/none/argc",
+        ),
+    ] {
+        let script = format!("# @describe T.\nmain() {{ echo ran; }}\n{asks}\n");
+        let result = run("t.sh", &script, json!({})).await;
+        assert_eq!(result["ok"], false, "{asks}: {result}");
+        assert!(
+            result["error"].as_str().unwrap().contains(says),
+            "{asks}: {result}"
+        );
+    }
+    // Who asks nobody needs no answer.
+    let result = run("t.sh", "# @describe T.\n# argc --argc-eval\n:\n", json!({})).await;
+    assert_eq!(result["output"], "(no output)");
+}
+
+#[tokio::test]
+async fn what_a_script_does_before_it_asks_counts() {
+    let script = "# @describe T.\n# @env TOKEN! T\n# @env MODE=slow M\n# @option --text $BOUND T\nexport TOKEN=secret MODE=fast BOUND=tied\n\
+                  main() { echo \"$TOKEN $MODE $argc_text\"; }\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n";
+    let result = run("t.sh", script, json!({})).await;
+    assert_eq!(result["output"], "secret fast tied", "{result}");
+}
+
+#[tokio::test]
+async fn only_the_called_script_and_its_own_words_get_the_calls_answer() {
+    let script = "# @describe T.\n# @option --text! T\n\
+                  main() { if [ \"$argc_text\" = again ]; then bash \"$0\" --text=other; env argc --argc-eval \"$0\" --text=third | grep -c '^argc_text=third'; \
+                  bash -c 'type -t argc'; else echo \"$argc_text\"; fi; }\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n";
+    let result = run("t.sh", script, json!({"text": "again"})).await;
+    assert_eq!(result["output"], "other\n1\nfile", "{result}");
+    let result = run(
+        "t.sh",
+        &script.replace("$(argc", "$(env argc"),
+        json!({"text": "-x"}),
+    )
+    .await;
+    assert_eq!(result["output"], "-x", "{result}");
+}
+
+#[tokio::test]
+async fn the_sessions_own_beginning_of_bash_is_kept() {
+    let mut bench = Bench::new();
+    let own = bench.write("own.bash", "own=begun\n");
+    bench
+        .env
+        .insert("BASH_ENV".into(), own.to_str().unwrap().into());
+    let script = "# @describe T.\nmain() { echo \"$own $(bash -c 'echo $own')\"; }\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n";
+    let result = run_in(&bench, "t.sh", script, json!({})).await;
+    assert_eq!(result["output"], "begun begun", "{result}");
+}

@@ -318,7 +318,10 @@ async fn what_was_read_runs_though_the_file_was_edited_since() {
         }
         let gone = run_after_edit(name, content, |file| std::fs::remove_file(file).unwrap()).await;
         assert!(
-            gone["error"].as_str().unwrap().contains(&format!("{name} is gone")),
+            gone["error"]
+                .as_str()
+                .unwrap()
+                .contains(&format!("{name} is gone")),
             "{gone}"
         );
     }
@@ -332,10 +335,18 @@ async fn javascript_of_every_kind_is_loaded_once() {
         ("a.js", format!("{mark}/** T. */\nexports.run = () => 1;\n")),
         (
             "b.js",
-            format!("{mark}/** T. */\nmodule.exports = {{ helper: () => 1, run() {{ return this.helper(); }} }};\n"),
+            format!(
+                "{mark}/** T. */\nmodule.exports = {{ helper: () => 1, run() {{ return this.helper(); }} }};\n"
+            ),
         ),
-        ("c.cjs", format!("{mark}/** T. */\nexports.run = () => 1;\n")),
-        ("d.mjs", format!("{mark_new}/** T. */\nexport function run() {{ return 1; }}\n")),
+        (
+            "c.cjs",
+            format!("{mark}/** T. */\nexports.run = () => 1;\n"),
+        ),
+        (
+            "d.mjs",
+            format!("{mark_new}/** T. */\nexport function run() {{ return 1; }}\n"),
+        ),
         (
             "e.js",
             format!("{mark_new}await 0;\n/** T. */\nexport const run = async () => 1;\n"),

@@ -79,8 +79,7 @@ fn reason(code: i32, stderr: &str) -> String {
 }
 
 fn last(text: &str) -> Option<&str> {
-    let lines = text.lines().map(str::trim);
-    lines.filter(|line| !line.is_empty()).next_back()
+    text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
 async fn success(call: &Call, said: &str) -> Map<String, Value> {

@@ -19,6 +19,10 @@ use protocol::session::{Session, SessionRpcClient};
 use protocol::tool::ToolRpcClient;
 use std::io::IsTerminal;
 use std::rc::Rc;
+use std::time::Duration;
+
+/// How long the first line waits for what is wrong with tools: servers may take their time to start.
+const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// How a person left a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,9 +69,11 @@ async fn settle_trust(link: &Link, session: &Session) -> Result<(), Failure> {
 
 /// What of the session's tools could not be read, once.
 async fn tell_problems(link: &Link, session: &Session) -> Result<(), Failure> {
-    let listed = link
-        .call(async |client| ToolRpcClient::list(client, session.id.clone(), None).await)
-        .await;
+    let listing =
+        link.call(async |client| ToolRpcClient::list(client, session.id.clone(), None).await);
+    let Ok(listed) = tokio::time::timeout(PATIENCE, listing).await else {
+        return out::note("tools are still being started; /mcp and /tools show what there is");
+    };
     // A session without tools is still one to talk in.
     let problems = listed.map(|list| list.problems).unwrap_or_default();
     problems

@@ -10,6 +10,7 @@ mod export;
 mod fork;
 mod help;
 mod init;
+mod mcp;
 mod model;
 mod permissions;
 mod plugin;
@@ -46,6 +47,7 @@ const BUILTIN: &[fn() -> Command] = &[
     permissions::command,
     usage::command,
     skills::command,
+    mcp::command,
     init::command,
     export::command,
     agent::command,

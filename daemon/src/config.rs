@@ -6,6 +6,7 @@ use crate::session::conversation::History;
 use crate::toolbox::source::script::load::Settings as ScriptSettings;
 use crate::workspace::hooks::ShellHook;
 use crate::workspace::plugins::Settings as PluginSettings;
+use crate::workspace::servers::Settings as McpSettings;
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub struct Config {
     pub session: Session,
     pub script_tools: ScriptSettings,
     pub plugin: PluginSettings,
+    pub mcp: McpSettings,
     pub hooks: Vec<ShellHook>,
     pub limits: Limits,
     pub shutdown: Shutdown,

@@ -18,7 +18,7 @@ use crate::store::{Owner, Store};
 use crate::transport::{self, Connections, ListenError, Listener, Place, Service};
 use crate::workspace::hooks::Users;
 use crate::workspace::plugins::Means;
-use crate::workspace::{Places, Workspaces};
+use crate::workspace::{self, Places, Workspaces};
 use anyhow::Context;
 use protocol::daemon::{authority, is_server};
 use std::collections::BTreeMap;
@@ -142,6 +142,7 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         home: dirs.home.clone(),
         state_dir: dirs.state.clone(),
         script_tools: config.script_tools.clone(),
+        servers: servers_of(&config, &plugins),
         plugins: plugins.clone(),
         hooks: user_hooks(&config, &dirs),
     });
@@ -268,6 +269,15 @@ fn plugins(config: &Config, dirs: &Dirs) -> Means {
     Means::new(config.plugin.clone(), env, dirs.data.join("sdk")).hiding(mask)
 }
 
+/// They see what plugins see.
+fn servers_of(config: &Config, plugins: &Means) -> workspace::servers::Means {
+    workspace::servers::Means {
+        settings: config.mcp.clone(),
+        env: Arc::clone(&plugins.env),
+        mask: plugins.mask.clone(),
+    }
+}
+
 fn models(config: &Config, dirs: &Dirs) -> Models {
     let named = std::env::var_os("DWELL_LOCAL").filter(|path| !path.is_empty());
     let env: BTreeMap<String, String> = own_variables().collect();
@@ -331,7 +341,7 @@ fn now_ms() -> u64 {
 
 fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("DWELL_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,rmcp=error"));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Log)

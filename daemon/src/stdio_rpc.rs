@@ -1,6 +1,7 @@
 //! JSON-RPC 2.0 with a child over its stdin and stdout, one message a line, in both directions.
 //! Must never know what the messages mean, nor keep more of a child's words than its bounds.
 
+pub mod lines;
 mod live;
 mod message;
 mod pour;
@@ -9,6 +10,7 @@ mod tail;
 mod talk;
 #[cfg(test)]
 mod tests;
+mod voice;
 
 use crate::process::mask::Mask;
 use crate::process::{self, Spawn};
@@ -24,9 +26,9 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use stream::{Stream, Streams};
-use tail::Tail;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use voice::Voice;
 
 /// Messages that wait to be written. A child that leaves so many unread is slow: who asks it waits, and a notification
 /// to it fails.
@@ -65,15 +67,12 @@ pub struct Peer {
 }
 
 struct Shared {
-    name: String,
+    voice: Voice,
     outgoing: mpsc::Sender<Vec<u8>>,
     next: AtomicU64,
     said: AtomicU64,
     /// Held for a look only, never across a wait.
     waiting: Mutex<Waiting>,
-    stderr: Mutex<Tail>,
-    /// What is shown nowhere of what it says.
-    mask: Mask,
     stop: CancellationToken,
     ended: CancellationToken,
 }
@@ -106,13 +105,11 @@ impl Peer {
         let (outgoing, queue) = mpsc::channel(QUEUE);
         let stop = CancellationToken::new();
         let shared = Arc::new(Shared {
-            name: name.to_owned(),
+            voice: Voice::new(name, mask),
             outgoing,
             next: AtomicU64::new(1),
             said: AtomicU64::new(0),
             waiting: Mutex::default(),
-            stderr: Mutex::default(),
-            mask,
             stop: stop.clone(),
             ended: CancellationToken::new(),
         });
@@ -145,7 +142,10 @@ impl Peer {
     pub fn notify(&self, method: &str, params: &RawValue) {
         let line = Outgoing::notification(method, params);
         if let Err(mpsc::error::TrySendError::Full(_)) = self.shared.outgoing.try_send(line) {
-            tracing::warn!(child = self.shared.name, "it reads nothing and is killed");
+            tracing::warn!(
+                child = self.shared.voice.name,
+                "it reads nothing and is killed"
+            );
             self.shared.stop.cancel();
         }
     }
@@ -213,7 +213,7 @@ impl Shared {
 
     fn answered(&self, id: u64, answer: Result<Box<RawValue>, Refusal>) {
         let answer = answer.map_err(|mut refusal| {
-            refusal.message = self.mask.hide(&refusal.message);
+            refusal.message = self.voice.mask.hide(&refusal.message);
             CallError::Refused(refusal)
         });
         // An answer that nobody waits for came too late.
@@ -234,10 +234,6 @@ impl Shared {
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn stderr(&self) -> MutexGuard<'_, Tail> {
-        self.stderr.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

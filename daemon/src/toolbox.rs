@@ -9,6 +9,7 @@ pub mod result;
 pub mod schema;
 pub mod source;
 pub mod tool;
+mod web;
 
 use hook::{Hook, Hooks};
 use permission::Permissions;

@@ -9,6 +9,7 @@ pub mod hooks;
 mod permissions;
 pub mod plugins;
 mod scan;
+pub mod servers;
 pub mod skills;
 mod tools;
 pub mod trust;
@@ -18,6 +19,7 @@ use crate::toolbox::source::script::load::{Scripts, Settings};
 use crate::toolbox::{Toolbox, builtin};
 use plugins::Plugins;
 use protocol::approval::Trust;
+use servers::Servers;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -33,6 +35,8 @@ pub struct Places {
     pub script_tools: Settings,
     /// What plugins are started with.
     pub plugins: plugins::Means,
+    /// What MCP servers are reached with.
+    pub servers: servers::Means,
     /// Those of `config.toml`.
     pub hooks: hooks::Users,
 }
@@ -78,6 +82,7 @@ impl Workspaces {
             cwd: cwd.to_owned(),
             toolbox: Mutex::new(tools::Known::only(self.shared.builtins())),
             plugins: Plugins::new(self.shared.places.plugins.clone(), cwd),
+            servers: Servers::new(&self.shared.places.servers, cwd),
             shared: Arc::clone(&self.shared),
         });
         open.insert(cwd.to_owned(), Arc::downgrade(&workspace));
@@ -118,9 +123,10 @@ impl Shared {
 pub struct Workspace {
     cwd: PathBuf,
     shared: Arc<Shared>,
-    /// Without what plugins add. Replaced whole; calls and turns that run keep the one they began with.
+    /// Without what plugins and servers add. Replaced whole; calls and turns that run keep the one they began with.
     toolbox: Mutex<tools::Known>,
     plugins: Plugins,
+    servers: Servers,
 }
 
 impl Workspace {

@@ -14,6 +14,8 @@ mod compaction;
 mod crash;
 mod harness_works;
 mod lifecycle;
+mod mcp;
+
 mod local;
 mod model;
 mod plugin;

@@ -28,6 +28,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "transport::Limits",
             "workspace::hooks::ShellHook",
             "workspace::plugins::Settings",
+            "workspace::servers::Settings",
         ],
     ),
     ("log", &[]),

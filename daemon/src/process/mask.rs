@@ -28,6 +28,13 @@ impl Mask {
         Self(Arc::new(all))
     }
 
+    /// The same with more.
+    #[must_use]
+    pub fn and(&self, values: impl IntoIterator<Item = String>) -> Self {
+        let known = self.0.iter().map(|value| value.expose_secret().to_owned());
+        Self::of(known.chain(values))
+    }
+
     /// The text with stars for what is hidden.
     pub fn hide(&self, text: &str) -> String {
         let mut text = text.to_owned();

@@ -1,10 +1,10 @@
-//! The task of one child: writes what is queued, reads what it says, keeps what it complains of, learns its end.
+//! The task of one child: writes what is queued, reads what it says, learns its end.
 //! Must never wait for one message's effect before it writes another.
 
 use super::message::{Incoming, Outgoing};
-use super::pour::{self, Line, Pour};
 use super::{Handler, Refusal, Shared};
 use crate::process::{Exit, Pipes, Running};
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// The longest line, so that a child which never ends one costs no more memory than this.
-const LINE: u64 = 32 * 1024 * 1024;
-/// The longest line of stderr.
-const COMPLAINT: u64 = 64 * 1024;
+pub(super) const LINE: u64 = 32 * 1024 * 1024;
+pub(super) const TOO_LONG: &str = "wrote a line that is too long";
 /// How long what a dead child had written may take to be read.
 const REST: Duration = Duration::from_secs(1);
 /// How many of the child's own requests are answered at once.
@@ -30,19 +30,35 @@ pub(super) async fn drive(
     shared: Arc<Shared>,
     handler: Arc<dyn Handler>,
 ) {
-    let stop = shared.stop.clone();
-    let ended = running.ended(&stop);
-    tokio::pin!(ended);
     let reading = listen(pipes.stdout, &shared, &handler);
+    let voice = &shared.voice;
+    let ears = (reading, voice.complain(pipes.stderr));
+    let how = attend(running, pipes.stdin, queue, &shared.stop, ears).await;
+    shared.gone(voice.end(&how));
+}
+
+/// What becomes of a child that is spoken with, until nothing of it is left. `reading` takes what it says and ends with
+/// the reason why nobody listens any more, or with the end of its words; `complaining` takes its stderr.
+pub(super) async fn attend(
+    running: Running,
+    stdin: pipe::Sender,
+    queue: mpsc::Receiver<Vec<u8>>,
+    stop: &CancellationToken,
+    (reading, complaining): (
+        impl Future<Output = Option<String>>,
+        impl Future<Output = ()>,
+    ),
+) -> String {
+    let ended = running.ended(stop);
+    tokio::pin!(ended);
     tokio::pin!(reading);
-    let complaining = complain(pipes.stderr, &shared);
     tokio::pin!(complaining);
     let (mut told, mut silent, mut deaf) = (None, false, false);
     // A child that closes a pipe is about to end, and how it does is news; but not for ever.
     let patience = tokio::time::sleep(Duration::MAX);
     tokio::pin!(patience);
     let exit = {
-        let writing = write(pipes.stdin, queue);
+        let writing = write(stdin, queue);
         tokio::pin!(writing);
         loop {
             tokio::select! {
@@ -73,12 +89,7 @@ pub(super) async fn drive(
     };
     // Only a descriptor that travelled out of the child's tree keeps a pipe open.
     let _ = tokio::time::timeout(REST, rest).await;
-    let complaints = shared.stderr().text();
-    let how = match told.flatten() {
-        Some(why) => why.to_owned(),
-        None => end_of(&exit),
-    };
-    shared.gone(format!("{} {how}{complaints}", shared.name));
+    told.flatten().unwrap_or_else(|| end_of(&exit))
 }
 
 /// Ends when the child takes no more; it may still speak then, but nobody can ask it anything.
@@ -95,13 +106,13 @@ async fn listen(
     stdout: pipe::Receiver,
     shared: &Arc<Shared>,
     handler: &Arc<dyn Handler>,
-) -> Option<&'static str> {
+) -> Option<String> {
     let mut reader = BufReader::new(stdout);
     let mut line = Vec::new();
     let mut requests = JoinSet::new();
     while read_line(&mut reader, &mut line, LINE).await {
         if line.len() as u64 >= LINE {
-            return Some("wrote a line that is too long");
+            return Some(TOO_LONG.to_owned());
         }
         let text = line.trim_ascii();
         if text.is_empty() {
@@ -112,7 +123,7 @@ async fn listen(
                 shared.said.fetch_add(1, Ordering::Relaxed);
                 take(message, shared, handler, &mut requests).await;
             }
-            None => return Some("wrote to its stdout what is no JSON-RPC message"),
+            None => return Some("wrote to its stdout what is no JSON-RPC message".to_owned()),
         }
         while requests.try_join_next().is_some() {}
     }
@@ -130,7 +141,10 @@ async fn take(
             shared.answered(id, result);
         }
         Incoming::Stray => {
-            tracing::warn!(child = shared.name, "it answered what nobody asked it");
+            tracing::warn!(
+                child = shared.voice.name,
+                "it answered what nobody asked it"
+            );
         }
         Incoming::Notification { method, params } => handler.notified(&method, &params).await,
         Incoming::Request { id, method, params } => {
@@ -150,35 +164,8 @@ async fn take(
     }
 }
 
-/// The lines go to the log under the child's name, as many as a log can take, and the last ones are kept for the message
-/// of its end.
-async fn complain(stderr: pipe::Receiver, shared: &Arc<Shared>) {
-    let mut reader = BufReader::new(stderr);
-    let mut line = Vec::new();
-    let mut pour = Pour::new(Instant::now());
-    while read_line(&mut reader, &mut line, COMPLAINT).await {
-        let text = String::from_utf8_lossy(&line);
-        let text = shared.mask.hide(text.trim_end());
-        shared.stderr().push(&text);
-        match pour.line(Instant::now()) {
-            Line::LeftOut => continue,
-            Line::Shown { before: 0 } => {}
-            Line::Shown { before } => left_out(shared, before),
-        }
-        tracing::info!(child = shared.name, "{}", pour::shown(&text));
-    }
-    match pour.left() {
-        0 => {}
-        lines => left_out(shared, lines),
-    }
-}
-
-fn left_out(shared: &Shared, lines: u64) {
-    tracing::info!(child = shared.name, "{lines} lines left out");
-}
-
 /// The next line, or as much of it as fits; false at the end.
-async fn read_line<R: AsyncRead + Unpin>(
+pub(super) async fn read_line<R: AsyncRead + Unpin>(
     reader: &mut BufReader<R>,
     line: &mut Vec<u8>,
     limit: u64,

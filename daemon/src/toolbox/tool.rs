@@ -88,6 +88,8 @@ pub struct Tool {
     description: String,
     params: Map<String, Value>,
     required: Vec<String>,
+    /// What else the root of its schema says.
+    beside: Map<String, Value>,
     /// Parameters that models are shown by another name, as theirs would be refused: that name, and the real one.
     renamed: BTreeMap<String, String>,
     /// What an argument that is null means.
@@ -120,6 +122,7 @@ impl Tool {
             description: description.to_owned(),
             params: Map::new(),
             required: Vec::new(),
+            beside: Map::new(),
             renamed: BTreeMap::new(),
             null: Null::Value,
             aliases: Vec::new(),
@@ -173,6 +176,13 @@ impl Tool {
     #[must_use]
     pub fn required(mut self, name: &str) -> Self {
         self.required.push(name.to_owned());
+        self
+    }
+
+    /// Members of the schema's root beside `type`, `properties` and `required`.
+    #[must_use]
+    pub fn beside(mut self, members: Map<String, Value>) -> Self {
+        self.beside = members;
         self
     }
 
@@ -342,6 +352,13 @@ impl Tool {
     }
 
     fn schema_value(&self) -> Value {
-        json!({"type": "object", "properties": self.params, "required": self.required})
+        let mut schema =
+            json!({"type": "object", "properties": self.params, "required": self.required});
+        if let Some(root) = schema.as_object_mut() {
+            for (name, value) in &self.beside {
+                root.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        schema
     }
 }

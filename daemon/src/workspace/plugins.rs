@@ -252,7 +252,8 @@ impl Plugins {
 impl Workspace {
     /// Its tools as of the last time that somebody asked for the current ones.
     pub fn toolbox(&self) -> Arc<Toolbox> {
-        self.plugins.equipped().unwrap_or_else(|| self.plain())
+        let known = self.servers.equipped().or_else(|| self.plugins.equipped());
+        known.unwrap_or_else(|| self.plain())
     }
 
     /// A toolbox with all that these plugins add; those that are new are started first.
@@ -297,8 +298,10 @@ impl Workspace {
         infos.collect()
     }
 
-    /// Starts all plugins anew. What cannot start is a problem in the list of tools.
+    /// Starts all plugins anew, and lets go of MCP servers, which start when they are needed. What cannot start is a
+    /// problem in the list of tools.
     pub async fn reload(&self) {
+        self.let_go_of_servers().await;
         self.settle_plugins().await;
         self.plugins.restart().await;
     }

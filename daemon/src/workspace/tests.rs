@@ -26,6 +26,7 @@ impl Place {
             state_dir: root.path().join("state"),
             script_tools: crate::toolbox::source::script::load::Settings::default(),
             plugins: super::plugins::Means::default(),
+            servers: super::servers::Means::default(),
             hooks: super::hooks::Users::new(Vec::new(), || Ok(Vec::new())),
         };
         Self {

@@ -3,7 +3,7 @@
 
 use super::hooks::{self, ShellHooks};
 use super::skills::{self, Skill};
-use super::{Shared, Workspace, plugins};
+use super::{Shared, Workspace, plugins, servers};
 use crate::toolbox::Toolbox;
 use crate::toolbox::source::script::load::{Checked, Listing, Own};
 use protocol::approval::TrustState;
@@ -44,8 +44,15 @@ impl Known {
     }
 }
 
+/// What there is on the disk now.
+struct Read {
+    plain: Arc<Toolbox>,
+    plugins: Vec<plugins::Found>,
+    servers: servers::Files,
+}
+
 impl Workspace {
-    /// Its tools as they were when somebody last asked for the current ones, without those of plugins.
+    /// Its tools as they were when somebody last asked for the current ones, without those of plugins and servers.
     pub(super) fn plain(&self) -> Arc<Toolbox> {
         Arc::clone(&self.known().toolbox)
     }
@@ -55,22 +62,37 @@ impl Workspace {
         let workspace = Arc::clone(self);
         let reading = tokio::task::spawn_blocking(move || workspace.read());
         match reading.await {
-            Ok((plain, found)) => self.equipped(plain, found).await,
+            Ok(Read {
+                plain,
+                plugins,
+                servers,
+            }) => {
+                let equipped = self.equipped(plain, plugins).await;
+                self.served(equipped, servers).await
+            }
             Err(_) => self.toolbox(),
         }
     }
 
-    fn read(&self) -> (Arc<Toolbox>, Vec<plugins::Found>) {
-        let state = self.shared.trusts.standing(&self.cwd).trust.state;
+    fn read(&self) -> Read {
+        let standing = self.shared.trusts.standing(&self.cwd);
+        let state = standing.trust.state;
+        Read {
+            plain: self.read_plain(state),
+            plugins: plugins::found(&self.shared, &self.cwd, state),
+            servers: servers::found(&self.shared, &self.cwd, &standing),
+        }
+    }
+
+    fn read_plain(&self, state: TrustState) -> Arc<Toolbox> {
         let own = own_in(state);
-        let found = plugins::found(&self.shared, &self.cwd, state);
         let hooks = hooks::of(&self.shared, &self.cwd, state);
         let skills = skills::of(&self.shared, &self.cwd);
         let listing = self.shared.scripts.list(&self.cwd, own);
         {
             let known = self.known();
             if known.listing == listing && known.hooks == hooks && known.skills == skills {
-                return (Arc::clone(&known.toolbox), found);
+                return Arc::clone(&known.toolbox);
             }
         }
         let toolbox = self.make(&listing, &hooks, &skills);
@@ -80,7 +102,7 @@ impl Workspace {
             skills,
             toolbox: Arc::clone(&toolbox),
         };
-        (toolbox, found)
+        toolbox
     }
 
     fn make(&self, listing: &Listing, hooks: &ShellHooks, skills: &[Skill]) -> Arc<Toolbox> {

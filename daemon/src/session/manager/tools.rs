@@ -11,6 +11,7 @@ use crate::toolbox::gate::Run;
 use crate::toolbox::source::script::agent::{Choice, Definition};
 use crate::workspace::Workspace;
 use crate::workspace::plugins::Slash;
+use crate::workspace::servers::ServerInfo;
 use crate::workspace::skills::Skill;
 use protocol::id::SessionId;
 use protocol::provider::{ModelInfo, ProviderInfo, ProviderInstance};
@@ -137,6 +138,22 @@ impl Sessions {
     pub async fn skills(&self, session: &SessionId) -> SessionResult<Vec<Skill>> {
         let handle = self.open(session).await?;
         Ok(handle.shared.workspace.skills().await)
+    }
+
+    /// The MCP servers of a session's directory, and what is wrong with the files that name them.
+    pub async fn mcp_servers(
+        &self,
+        session: &SessionId,
+    ) -> SessionResult<(Vec<ServerInfo>, Vec<String>)> {
+        let handle = self.open(session).await?;
+        Ok(handle.shared.workspace.mcp_servers().await)
+    }
+
+    /// Starts an MCP server anew; none is all of them.
+    pub async fn restart_mcp(&self, session: &SessionId, name: Option<&str>) -> SessionResult<()> {
+        let handle = self.open(session).await?;
+        let restarted = handle.shared.workspace.restart_mcp(name).await;
+        restarted.map_err(SessionError::Invalid)
     }
 
     /// Starts the plugins of a session's directory anew and reads the hooks; tells what is wrong.
@@ -273,13 +290,24 @@ async fn toolbox_info(workspace: &Arc<Workspace>) -> ToolboxInfo {
     }
     let mut problems = workspace.problems().await;
     problems.extend(toolbox.problems().iter().cloned());
+    let (servers, _) = workspace.mcp_servers().await;
+    for server in &servers {
+        by_source.remove(&format!("mcp {}", server.name));
+        problems.retain(|problem| !server.problems.contains(problem));
+    }
     let source = |(name, tools): (String, Vec<String>)| SourceInfo {
         name,
         tools,
         health: "ready".to_owned(),
         problems: problems.clone(),
     };
-    let sources = by_source.into_iter().map(source).collect();
+    let served = servers.into_iter().map(|server| SourceInfo {
+        name: format!("mcp {}", server.name),
+        tools: server.tools,
+        health: server.health.name().to_owned(),
+        problems: server.problems,
+    });
+    let sources = by_source.into_iter().map(source).chain(served).collect();
     ToolboxInfo {
         name: "default".to_owned(),
         cwd: workspace.cwd().display().to_string(),

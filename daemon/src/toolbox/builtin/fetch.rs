@@ -6,14 +6,13 @@ use super::arguments::{self, Arguments};
 use super::capture::Capture;
 use super::readable;
 use crate::toolbox::tool::{Access, Call, Outcome, Tool};
+use crate::toolbox::web;
 use kind::{Kind, decode, sniff};
 use reqwest::header::{ACCEPT, LOCATION};
 use reqwest::{Client, Response, Url};
 use serde_json::{Map, Value, json};
-use std::sync::Once;
 use std::time::Duration;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const TIMEOUT: Duration = Duration::from_secs(60);
 const LARGEST: usize = 5 * 1024 * 1024;
 const REDIRECTS: usize = 10;
@@ -95,38 +94,11 @@ async fn get(url: &Url) -> Result<Response, String> {
 
 /// Made for each request: it is seldom needed, and would hold certificates in memory for ever.
 async fn client(url: &Url) -> Result<Client, String> {
-    static CRYPTO: Once = Once::new();
-    // Whoever chose first is as good.
-    CRYPTO.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-    let mut builder = Client::builder()
+    let builder = web::builder(url)
         .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(CONNECT_TIMEOUT)
-        .pool_max_idle_per_host(0)
-        .user_agent(concat!("dwell/", env!("CARGO_PKG_VERSION")));
-    if is_loopback(url) {
-        builder = builder.no_proxy();
-    }
-    if url.scheme() == "http" {
-        // No certificate is needed, nor may it matter that the machine has none.
-        let tls = rustls::ClientConfig::builder()
-            .with_root_certificates(rustls::RootCertStore::empty())
-            .with_no_client_auth();
-        builder = builder.tls_backend_preconfigured(tls);
-    }
-    let built = tokio::task::spawn_blocking(move || builder.build()).await;
-    match built {
-        Ok(Ok(client)) => Ok(client),
-        Ok(Err(error)) => Err(cannot(url, &error)),
-        Err(error) => Err(format!("cannot fetch {url}: {error}")),
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost"
-        || host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+        .pool_max_idle_per_host(0);
+    let built = web::build(builder).await;
+    built.map_err(|why| format!("cannot fetch {url}: {why}"))
 }
 
 fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, String> {
@@ -153,13 +125,8 @@ fn is_same_host(from: &Url, to: &Url) -> bool {
     bare(from) == bare(to) && (from.port() == to.port() || (is_default(from) && is_default(to)))
 }
 
-/// The innermost cause: the texts around it repeat the URL and say little else.
 fn cannot(url: &Url, error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    format!("cannot fetch {url}: {cause}")
+    format!("cannot fetch {url}: {}", web::cause(error))
 }
 
 /// What came.

@@ -1,0 +1,539 @@
+//! `mcp.json`: which servers a person named, and how each is reached. Must never start one, nor let one entry that
+//! cannot be used take the others along.
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A server as it is to be used.
+#[derive(Clone, PartialEq)]
+pub struct Config {
+    /// As the file names it.
+    pub name: String,
+    /// The file, for messages.
+    pub file: PathBuf,
+    pub how: How,
+    /// What stands before the names of its tools.
+    pub prefix: String,
+    /// Its tools that are offered; none is all.
+    pub tools: Option<Vec<String>>,
+    /// How long a call may take without a sign of progress, where the file says so.
+    pub call: Option<Duration>,
+}
+
+#[derive(Clone, PartialEq)]
+pub enum How {
+    Child {
+        command: String,
+        args: Vec<String>,
+        env: BTreeMap<String, String>,
+        cwd: PathBuf,
+    },
+    Http {
+        url: String,
+        headers: BTreeMap<String, String>,
+        oauth: Client,
+    },
+}
+
+/// An OAuth client that somebody registered by hand.
+#[derive(Clone, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Client {
+    #[serde(alias = "client_id")]
+    pub client_id: Option<String>,
+    #[serde(alias = "client_secret")]
+    pub client_secret: Option<String>,
+    pub scopes: Vec<String>,
+}
+
+/// Arguments, variables and headers hold keys.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("name", &self.name)
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A file that was read.
+pub struct Text<'a> {
+    pub path: &'a Path,
+    pub text: &'a str,
+    /// What a relative `cwd` is relative to, and where a child starts without one.
+    pub folder: &'a Path,
+}
+
+/// What a file says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listing {
+    pub servers: Vec<Config>,
+    /// Names that are switched off, or cannot be used: an earlier file's server of that name does not count either.
+    pub without: Vec<String>,
+    pub problems: Vec<String>,
+}
+
+impl Listing {
+    /// This one with a later file's over it.
+    pub fn then(&mut self, later: Self) {
+        let replaced = |server: &Config| {
+            let names = later.servers.iter().map(|other| &other.name);
+            names.chain(&later.without).any(|name| *name == server.name)
+        };
+        self.servers.retain(|server| !replaced(server));
+        self.servers.extend(later.servers);
+        self.problems.extend(later.problems);
+    }
+}
+
+/// Reads a file. `variable` gives what `${NAME}` stands for.
+pub fn read(file: &Text<'_>, variable: &dyn Fn(&str) -> Option<String>) -> Listing {
+    let mut listing = Listing::default();
+    let text = file.text.trim_start_matches('\u{feff}');
+    let entries = match serde_json::from_str::<File<'_>>(text) {
+        Ok(File { servers }) => servers.unwrap_or_default().0,
+        Err(error) => {
+            let (path, line) = (file.path.display(), error.line());
+            let why = told(&error);
+            listing.problems.push(format!("{path}:{line}: {why}"));
+            return listing;
+        }
+    };
+    for (name, entry) in &entries {
+        let line = line_of(text, entry);
+        match server(file, name, entry, variable) {
+            Ok(Some(server)) => listing.servers.push(server),
+            Ok(None) => listing.without.push(name.to_string()),
+            Err(fault) => {
+                let (path, line) = (file.path.display(), line + fault.line);
+                let problem = format!("{path}:{line}: the MCP server {name:?}: {}", fault.why);
+                listing.problems.push(problem);
+                listing.without.push(name.to_string());
+            }
+        }
+    }
+    listing
+}
+
+#[derive(Deserialize)]
+struct File<'a> {
+    #[serde(borrow, default, rename = "mcpServers")]
+    servers: Option<Entries<'a>>,
+}
+
+/// In the file's order, each as it is written.
+#[derive(Default)]
+struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+        impl<'de> Visitor<'de> for All {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of servers by name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut all: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
+                while let Some((Name(name), entry)) = map.next_entry()? {
+                    // The last of a name counts, as wherever JSON is read.
+                    all.retain(|(known, _)| *known != name);
+                    all.push((name, entry));
+                }
+                Ok(Entries(all))
+            }
+        }
+        deserializer.deserialize_map(All)
+    }
+}
+
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// What one entry may say. Other members are other programs'.
+#[derive(Deserialize)]
+struct Entry {
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, Scalar>,
+    cwd: Option<String>,
+    #[serde(alias = "httpUrl", alias = "serverUrl")]
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(rename = "type", alias = "transport")]
+    kind: Option<String>,
+    #[serde(default)]
+    disabled: bool,
+    #[serde(default)]
+    prefix: Prefix,
+    tools: Option<Vec<String>>,
+    /// Milliseconds.
+    timeout: Option<u64>,
+    #[serde(default)]
+    oauth: Client,
+}
+
+/// People write numbers where a variable's text belongs.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Scalar {
+    Text(String),
+    Number(serde_json::Number),
+    Flag(bool),
+}
+
+impl Scalar {
+    fn text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(number) => number.to_string(),
+            Self::Flag(flag) => flag.to_string(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Prefix {
+    Text(String),
+    Flag(bool),
+}
+
+impl Default for Prefix {
+    fn default() -> Self {
+        Self::Flag(true)
+    }
+}
+
+/// What is wrong with an entry, and how many lines below its beginning.
+struct Fault {
+    line: usize,
+    why: String,
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Self {
+        Self { line: 0, why }
+    }
+}
+
+/// None when it is switched off.
+fn server(
+    file: &Text<'_>,
+    name: &str,
+    entry: &RawValue,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<Config>, Fault> {
+    let entry: Entry = serde_json::from_str(entry.get()).map_err(|error| Fault {
+        line: error.line().saturating_sub(1),
+        why: told(&error),
+    })?;
+    if entry.disabled {
+        return Ok(None);
+    }
+    if name.trim().is_empty() {
+        return Err("it needs a name".to_owned().into());
+    }
+    let prefix = match &entry.prefix {
+        Prefix::Flag(true) => format!("{name}__"),
+        Prefix::Text(text) if !text.is_empty() => format!("{text}__"),
+        Prefix::Flag(false) | Prefix::Text(_) => String::new(),
+    };
+    let (tools, call) = (
+        entry.tools.clone(),
+        entry.timeout.map(Duration::from_millis),
+    );
+    let how = how(file, entry, &|text| expand(text, variable))?;
+    Ok(Some(Config {
+        name: name.to_owned(),
+        file: file.path.to_owned(),
+        how,
+        prefix,
+        tools,
+        call,
+    }))
+}
+
+fn how(
+    file: &Text<'_>,
+    entry: Entry,
+    expand: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<How, String> {
+    let all = |values: BTreeMap<String, String>| {
+        let each = values
+            .into_iter()
+            .map(|(name, value)| Ok((name, expand(&value)?)));
+        each.collect::<Result<BTreeMap<_, _>, String>>()
+    };
+    match (entry.command, entry.url) {
+        (Some(_), Some(_)) => Err("it has a command and a url: one of them".to_owned()),
+        (None, None) => Err("it needs a command, or a url".to_owned()),
+        (Some(command), None) => {
+            let kind = entry.kind.as_deref().unwrap_or("stdio");
+            if kind != "stdio" {
+                return Err(format!("its type is {kind:?}, and it has a command: stdio"));
+            }
+            let cwd = entry.cwd.as_deref().unwrap_or_default();
+            let env = entry
+                .env
+                .into_iter()
+                .map(|(name, value)| (name, value.text()));
+            let command = expand(&command)?;
+            if command.trim().is_empty() {
+                return Err("its command is empty".to_owned());
+            }
+            let args = entry.args.iter().map(|arg| expand(arg));
+            Ok(How::Child {
+                command,
+                args: args.collect::<Result<_, _>>()?,
+                env: all(env.collect())?,
+                cwd: file.folder.join(expand(cwd)?),
+            })
+        }
+        (None, Some(url)) => {
+            match entry.kind.as_deref() {
+                None | Some("http" | "streamable-http" | "streamableHttp" | "streamable_http") => {}
+                Some(kind) => {
+                    return Err(format!(
+                        "its type is {kind:?}; a url is reached by \"http\" (streamable HTTP) alone"
+                    ));
+                }
+            }
+            let url = expand(&url)?;
+            if !(url.starts_with("https://") || url.starts_with("http://")) {
+                return Err(format!(
+                    "its url {url:?} begins with neither https:// nor http://"
+                ));
+            }
+            let oauth = Client {
+                client_id: entry.oauth.client_id.map(|id| expand(&id)).transpose()?,
+                client_secret: entry
+                    .oauth
+                    .client_secret
+                    .map(|secret| expand(&secret))
+                    .transpose()?,
+                scopes: entry.oauth.scopes,
+            };
+            Ok(How::Http {
+                url,
+                headers: all(entry.headers)?,
+                oauth,
+            })
+        }
+    }
+}
+
+/// `${NAME}`, `${NAME:-what to take where it is not set}`. A `${` that is never closed is text.
+fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inside, behind)) = after.split_once('}') else {
+            break;
+        };
+        out.push_str(before);
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        let value = variable(name).filter(|value| default.is_none() || !value.is_empty());
+        match value.or_else(|| default.map(str::to_owned)) {
+            Some(value) => out.push_str(&value),
+            None => {
+                return Err(format!(
+                    "${{{name}}} is not set where the daemon was started; ${{{name}:-}} would be empty then"
+                ));
+            }
+        }
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The line in which an entry begins.
+fn line_of(text: &str, entry: &RawValue) -> usize {
+    let at = (entry.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    1 + before.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// The parser's words without its place, which is that of a part of the file.
+fn told(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place).unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Config, How, Listing, Text, expand, read};
+    use std::path::Path;
+    use std::time::Duration;
+
+    fn listing(text: &str) -> Listing {
+        let file = Text {
+            path: Path::new("/w/.agents/mcp.json"),
+            text,
+            folder: Path::new("/w"),
+        };
+        read(&file, &|name| (name == "SET").then(|| "value".to_owned()))
+    }
+
+    fn only(entry: &str) -> Result<Config, String> {
+        let mut listing = listing(&format!(r#"{{"mcpServers": {{"a": {entry}}}}}"#));
+        match listing.problems.pop() {
+            Some(problem) => Err(problem),
+            None => Ok(listing.servers.remove(0)),
+        }
+    }
+
+    #[test]
+    fn common_shape_is_read_with_its_variables() {
+        let config = only(
+            r#"{"command": "npx", "args": ["-y", "${SET}", "${NONE:-x}"], "env": {"A": "${SET}", "N": 1}, "cwd": "sub",
+                "prefix": "b", "tools": ["one"], "timeout": 5, "autoApprove": ["one"]}"#,
+        );
+        let config = config.unwrap();
+        let How::Child {
+            command,
+            args,
+            env,
+            cwd,
+        } = &config.how
+        else {
+            panic!("a child");
+        };
+        assert_eq!(
+            (command.as_str(), args.join(" ")),
+            ("npx", "-y value x".to_owned())
+        );
+        assert_eq!((env["A"].as_str(), env["N"].as_str()), ("value", "1"));
+        assert_eq!(cwd, Path::new("/w/sub"));
+        assert_eq!(
+            (config.prefix.as_str(), config.tools),
+            ("b__", Some(vec!["one".to_owned()]))
+        );
+        assert_eq!(config.call, Some(Duration::from_millis(5)));
+        let config = only(
+            r#"{"type": "http", "url": "http://x/${SET}", "headers": {"A": "B ${SET}"}, "prefix": false}"#,
+        );
+        let config = config.unwrap();
+        let How::Http { url, headers, .. } = &config.how else {
+            panic!("a URL");
+        };
+        assert_eq!(
+            (url.as_str(), headers["A"].as_str()),
+            ("http://x/value", "B value")
+        );
+        assert_eq!(config.prefix, "");
+        assert_eq!(only(r#"{"command": "x"}"#).unwrap().prefix, "a__");
+    }
+
+    #[test]
+    fn entry_that_cannot_be_used_is_named_with_its_line_and_the_others_are_read() {
+        let listing = listing(
+            "{\"mcpServers\": {\n\"a\": {\"command\": \"x\"},\n\"b\": {\n  \"command\": 1\n},\n\"c\": {},\n\"d\": {\"command\": \"${NO}\"},\n\"e\": {\"command\": \"y\", \"disabled\": true}}}",
+        );
+        let names: Vec<_> = listing
+            .servers
+            .iter()
+            .map(|server| server.name.as_str())
+            .collect();
+        assert_eq!(
+            (names, &listing.without),
+            (vec!["a"], &["b", "c", "d", "e"].map(str::to_owned).to_vec())
+        );
+        let expected = [
+            "/w/.agents/mcp.json:4: the MCP server \"b\": invalid type: integer `1`, expected a string",
+            "/w/.agents/mcp.json:6: the MCP server \"c\": it needs a command, or a url",
+            "/w/.agents/mcp.json:7: the MCP server \"d\": ${NO} is not set where the daemon was started; ${NO:-} would be empty then",
+        ];
+        assert_eq!(listing.problems, expected);
+    }
+
+    #[test]
+    fn file_that_is_no_json_is_a_problem_with_its_line_and_an_empty_one_is_none() {
+        assert_eq!(
+            listing("{\n  \"mcpServers\": {,}}").problems,
+            ["/w/.agents/mcp.json:2: key must be a string"]
+        );
+        assert_eq!(
+            listing("{\"mcpServers\": []}").problems,
+            [
+                "/w/.agents/mcp.json:1: invalid type: sequence, expected an object of servers by name"
+            ]
+        );
+        for text in [
+            "{}",
+            "\u{feff}{\"mcpServers\": {}}",
+            "{\"mcpServers\": null}",
+        ] {
+            assert_eq!(listing(text), Listing::default(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        for (entry, why) in [
+            (r#"{"command": "x", "url": "http://x"}"#, "one of them"),
+            (r#"{"command": "x", "type": "http"}"#, "stdio"),
+            (r#"{"url": "http://x", "type": "sse"}"#, "streamable HTTP"),
+            (r#"{"url": "ftp://x"}"#, "neither"),
+            (r#"{"command": " "}"#, "empty"),
+        ] {
+            let problem = only(entry).unwrap_err();
+            assert!(problem.contains(why), "{problem}");
+        }
+    }
+
+    #[test]
+    fn later_file_wins_by_name_and_can_switch_off() {
+        let servers = |text: &str| listing(&format!("{{\"mcpServers\": {{{text}}}}}"));
+        let mut all =
+            servers(r#""a": {"command": "1"}, "b": {"command": "1"}, "c": {"command": "1"}"#);
+        all.then(servers(r#""b": {"command": "2"}, "c": {"disabled": true}"#));
+        let seen: Vec<_> = all
+            .servers
+            .iter()
+            .map(|server| match &server.how {
+                How::Child { command, .. } => format!("{} {command}", server.name),
+                How::Http { .. } => String::new(),
+            })
+            .collect();
+        assert_eq!(seen, ["a 1", "b 2"]);
+    }
+
+    #[test]
+    fn variables_are_replaced_and_half_ones_stay() {
+        let of = |name: &str| match name {
+            "A" => Some("1".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        };
+        for (text, expected) in [
+            ("x${A}y${A}", "x1y1"),
+            ("${env:A}", "1"),
+            ("${EMPTY}", ""),
+            ("${EMPTY:-2}", "2"),
+            ("${B:-}", ""),
+            ("$A ${A", "$A ${A"),
+            ("", ""),
+        ] {
+            assert_eq!(expand(text, &of).as_deref(), Ok(expected), "{text}");
+        }
+        assert!(expand("${B}", &of).is_err());
+    }
+}

@@ -1,0 +1,612 @@
+//! MCP servers as people name them: what they offer, how they are used, and what becomes of one that misbehaves.
+
+use harness::binaries::root;
+use harness::client::TestClient;
+use harness::daemon::TestDaemon;
+use harness::procfs;
+use harness::sandbox::Sandbox;
+use harness::wait::{SOON, until_true};
+use serde_json::{Value, json};
+use std::fs;
+
+/// The fake server in one of its modes.
+fn fake(sandbox: &Sandbox, mode: &str) -> Value {
+    let script = root().join("tests/fixtures/mcp/server.py");
+    json!({
+        "command": "python3",
+        "args": [script, mode, sandbox.path("home")],
+        "env": {"NOTES": sandbox.path("notes"), "PYTHONDONTWRITEBYTECODE": "1"},
+    })
+}
+
+/// Names the user's servers.
+fn put(sandbox: &Sandbox, servers: &Value) {
+    let folder = sandbox.path("home").join(".agents");
+    fs::create_dir_all(&folder).unwrap();
+    let text = json!({"mcpServers": servers}).to_string();
+    fs::write(folder.join("mcp.json"), text).unwrap();
+}
+
+fn notes(sandbox: &Sandbox) -> Vec<String> {
+    let text = fs::read_to_string(sandbox.path("notes")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn noted(sandbox: &Sandbox, line: &str) -> usize {
+    notes(sandbox).iter().filter(|note| *note == line).count()
+}
+
+/// A daemon with servers by name and mode; their tools run unasked.
+fn daemon_with(servers: &[(&str, &str)], config: &str) -> TestDaemon {
+    let sandbox = Sandbox::new();
+    let all = servers
+        .iter()
+        .map(|(name, mode)| ((*name).to_owned(), fake(&sandbox, mode)));
+    put(&sandbox, &Value::Object(all.collect()));
+    fs::write(sandbox.path("config").join("config.toml"), config).unwrap();
+    let tools = [
+        "echo",
+        "fail",
+        "structured",
+        "image",
+        "slow",
+        "wait",
+        "die",
+        "grow",
+        "extra",
+        "variable",
+        "roots",
+        "ask",
+        "big",
+        "odd_name_x",
+    ];
+    let allow = servers
+        .iter()
+        .flat_map(|(name, _)| tools.map(|tool| (format!("{name}__{tool}"), json!("allow"))));
+    sandbox.permissions(&Value::Object(allow.collect()));
+    TestDaemon::start_in(sandbox)
+}
+
+fn session(daemon: &TestDaemon) -> (TestClient, String) {
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    (client, session)
+}
+
+fn run(client: &mut TestClient, session: &str, name: &str, arguments: Value) -> Value {
+    let params = json!({"session": session, "name": name, "arguments": arguments});
+    client.call("tool/run", params)
+}
+
+fn tools(client: &mut TestClient, session: &str) -> (Vec<String>, Vec<String>) {
+    let list = client.call("tool/list", json!({"session": session}));
+    let texts = |value: &Value| -> Vec<String> {
+        let all = value.as_array().unwrap().iter();
+        all.map(|one| one.as_str().unwrap_or_default().to_owned())
+            .collect()
+    };
+    let names = list["tools"].as_array().unwrap().iter();
+    let names = names.filter(|tool| tool["source"].as_str().unwrap().starts_with("mcp "));
+    let names = names.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
+    (names.collect(), texts(&list["problems"]))
+}
+
+fn command(client: &mut TestClient, session: &str, line: &str) -> String {
+    let ran = client.call("command/run", json!({"session": session, "line": line}));
+    let output = ran["output"].as_str().unwrap().to_owned();
+    match ran["error"].as_str() {
+        Some(error) => format!("error: {error}"),
+        None => output,
+    }
+}
+
+/// Processes of the sandbox's servers in a mode.
+fn processes(sandbox: &Sandbox, mode: &str) -> Vec<u32> {
+    let mark = sandbox.path("home").to_str().unwrap().to_owned();
+    let named = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        line.contains("server.py") && line.split('\0').any(|part| part == mode)
+    };
+    procfs::marked(&mark).into_iter().filter(named).collect()
+}
+
+#[test]
+fn tools_of_a_server_run_by_their_mapped_names_and_give_what_it_gave() {
+    let daemon = daemon_with(&[("fake", "")], "");
+    let (mut client, session) = session(&daemon);
+    assert_eq!(
+        notes(&daemon),
+        Vec::<String>::new(),
+        "a session starts nothing"
+    );
+    let (names, problems) = tools(&mut client, &session);
+    assert_eq!(problems, Vec::<String>::new());
+    assert!(names.contains(&"fake__echo".to_owned()), "{names:?}");
+    assert!(names.contains(&"fake__odd_name_x".to_owned()), "{names:?}");
+    let mut gives = |name: &str, arguments: Value, expected: Value| {
+        assert_eq!(
+            run(&mut client, &session, name, arguments),
+            expected,
+            "{name}"
+        );
+    };
+    gives(
+        "fake__echo",
+        json!({"text": "hi"}),
+        json!({"content": "hi", "ok": true}),
+    );
+    gives(
+        "fake__odd_name_x",
+        json!({}),
+        json!({"content": "odd", "ok": true}),
+    );
+    gives(
+        "fake__structured",
+        json!({}),
+        json!({"structured": {"n": 1}, "ok": true}),
+    );
+    gives(
+        "fake__image",
+        json!({}),
+        json!({"content": "[image, image/png, 6 KiB: it is not shown]\nthere", "ok": true}),
+    );
+    gives(
+        "fake__variable",
+        json!({"name": "NOTES"}),
+        json!({"content": daemon.path("notes"), "ok": true}),
+    );
+    gives(
+        "fake__fail",
+        json!({}),
+        json!({"error": "it did not work", "name": "fake__fail", "args": {}, "ok": false}),
+    );
+    gives(
+        "fake__echo",
+        json!({"text": 1}),
+        json!({"error": "value at `/text` is not a string", "ok": false}),
+    );
+    let big = run(&mut client, &session, "fake__big", json!({}));
+    let content = big["content"].as_str().unwrap();
+    assert!(
+        content.len() < 40_000 && content.contains("bytes cut here"),
+        "{}",
+        content.len()
+    );
+    assert_eq!(noted(&daemon, "started"), 1);
+}
+
+#[test]
+fn server_asks_by_default_whatever_it_says_of_its_tools() {
+    let daemon = daemon_with(&[("fake", "")], "");
+    daemon.permissions(&json!({}));
+    let (mut client, session) = session(&daemon);
+    let list = client.call("tool/list", json!({"session": session}));
+    let tools = list["tools"].as_array().unwrap();
+    let echo = tools
+        .iter()
+        .find(|tool| tool["function"]["name"] == "fake__echo")
+        .unwrap();
+    assert_eq!(
+        (&echo["approval"], &echo["source"]),
+        (&json!("ask"), &json!("mcp fake"))
+    );
+    client.attach(&session, None);
+    let params = json!({"session": session, "name": "fake__echo", "arguments": {"text": "x"}});
+    let run = client.send("tool/run", params);
+    let asked = client.until_type("approval_asked");
+    let approval = asked.last()["approval"].clone();
+    client.call(
+        "approval/answer",
+        json!({"approval": approval, "answer": "deny", "scope": "call"}),
+    );
+    let result = client.response(run).unwrap();
+    assert_eq!(result["error"], "User denied permission: fake__echo");
+    assert_eq!(noted(&daemon, "call echo"), 0);
+}
+
+#[test]
+fn progress_is_shown_and_a_cancel_reaches_the_server() {
+    let daemon = daemon_with(&[("fake", "")], "");
+    let (mut client, session) = session(&daemon);
+    client.attach(&session, None);
+    let result = run(&mut client, &session, "fake__slow", json!({}));
+    assert_eq!(result["content"], "done");
+    let output: String = client
+        .until_type("done")
+        .of("tool_output")
+        .iter()
+        .map(|event| event["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        output,
+        "1/3 step\n2/3 step\n3/3 step\n",
+        "{:?}",
+        notes(&daemon)
+    );
+    let params = json!({"session": session, "name": "fake__wait", "arguments": {}});
+    let waiting = client.send("tool/run", params);
+    until_true("the tool runs", SOON, || noted(&daemon, "waiting") == 1);
+    client.call("turn/cancel", json!({"session": session}));
+    let result = client.response(waiting).unwrap();
+    assert_eq!(result["error"], "cancelled", "{result}");
+    until_true("the server is told", SOON, || {
+        noted(&daemon, "cancelled") == 1
+    });
+    assert_eq!(
+        run(&mut client, &session, "fake__echo", json!({"text": "on"}))["ok"],
+        true
+    );
+    assert_eq!(noted(&daemon, "started"), 1);
+}
+
+#[test]
+fn server_is_told_where_the_work_is_and_gets_no_answers_of_models_or_people() {
+    let daemon = daemon_with(&[("fake", "")], "");
+    let (mut client, session) = session(&daemon);
+    let roots = run(&mut client, &session, "fake__roots", json!({}));
+    let roots: Value = serde_json::from_str(roots["content"].as_str().unwrap()).unwrap();
+    let uri = format!("file://{}", daemon.work().display());
+    assert_eq!(roots["roots"][0]["uri"], uri, "{roots}");
+    let asked = run(&mut client, &session, "fake__ask", json!({}));
+    let asked: Value = serde_json::from_str(asked["content"].as_str().unwrap()).unwrap();
+    assert_eq!(asked["elicitation"]["action"], "decline");
+    assert_eq!(asked["sampling"]["error"]["code"], -32601);
+    assert_eq!(asked["ping"], json!({}));
+}
+
+#[test]
+fn many_sessions_share_one_process_which_ends_with_the_last() {
+    let daemon = daemon_with(&[("fake", "")], "[session]\nunload_after_ms = 50\n");
+    let mut client = daemon.client();
+    let sessions: Vec<String> = (0..50).map(|_| client.session(&daemon.work())).collect();
+    client.attach(&sessions[0], None);
+    let mut clients: Vec<TestClient> = (0..5).map(|_| daemon.client()).collect();
+    let mut asked = Vec::new();
+    for (at, session) in sessions.iter().enumerate() {
+        let client = &mut clients[at % 5];
+        let params =
+            json!({"session": session, "name": "fake__echo", "arguments": {"text": session}});
+        asked.push((at % 5, session, client.send("tool/run", params)));
+    }
+    for (at, session, id) in asked {
+        let result = clients[at].response(id).unwrap();
+        assert_eq!(result["content"], **session, "{result}");
+    }
+    assert_eq!(noted(&daemon, "started"), 1);
+    assert_eq!(processes(&daemon, "").len(), 1);
+    drop((client, clients));
+    until_true("the server ends", SOON, || {
+        processes(&daemon, "").is_empty()
+    });
+}
+
+#[test]
+fn dead_server_is_started_anew_and_its_end_is_told_with_its_last_words() {
+    let daemon = daemon_with(&[("fake", "")], "");
+    let (mut client, session) = session(&daemon);
+    let died = run(&mut client, &session, "fake__die", json!({}));
+    let error = died["error"].as_str().unwrap();
+    assert_eq!(
+        error,
+        "the MCP server fake ended with exit status 7: about to die"
+    );
+    let again = run(&mut client, &session, "fake__echo", json!({"text": "back"}));
+    assert_eq!(again["content"], "back", "{again}");
+    assert_eq!(noted(&daemon, "started"), 2);
+    let [pid] = processes(&daemon, "")[..] else {
+        panic!("one process");
+    };
+    let killed = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(killed, rustix::process::Signal::KILL).unwrap();
+    until_true("it is gone", SOON, || !procfs::alive(pid));
+    let again = run(
+        &mut client,
+        &session,
+        "fake__echo",
+        json!({"text": "once more"}),
+    );
+    assert_eq!(again["content"], "once more", "{again}");
+}
+
+#[test]
+fn each_server_that_misbehaves_is_named_and_harms_neither_the_others_nor_the_turn() {
+    let config = "[mcp]\nwait_ms = 1500\nstart_ms = 4000\ncall_ms = 1000\n";
+    let modes = [
+        "hang", "garbage", "dies", "long", "flood", "wrongid", "endless", "huge", "bad", "none",
+        "banner", "paged",
+    ];
+    let servers: Vec<_> = modes
+        .iter()
+        .map(|mode| (*mode, *mode))
+        .chain([("fine", "")])
+        .collect();
+    let daemon = daemon_with(&servers, config);
+    let (mut client, session) = session(&daemon);
+    let begun = std::time::Instant::now();
+    let turn = client.turn(&session, "hello");
+    assert_eq!(turn.last()["status"], "completed", "{}", turn.last());
+    assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
+    assert_eq!(
+        run(&mut client, &session, "fine__echo", json!({"text": "x"}))["content"],
+        "x"
+    );
+    let (mut names, mut problems) = (Vec::new(), Vec::new());
+    let wanted = [
+        "the MCP server hang did not answer within 4 s of its start",
+        "the MCP server garbage printed what are no messages, and nothing else",
+        "the MCP server dies ended with exit status 3: no key was given",
+        "the MCP server long wrote a line that is too long",
+        "the MCP server wrongid does not speak MCP",
+        "the list of tools of the MCP server endless does not end; its first 100 count",
+        "the MCP server huge has more tools than the first 1000, which count",
+        "the tool \"list\" of the MCP server bad: its inputSchema is no object",
+        "the tool \"text\" of the MCP server bad: its inputSchema is not that of an object",
+        "the MCP server bad has a tool without a name",
+        "the MCP server none gave no list of tools",
+    ];
+    until_true("all is told", SOON, || {
+        (names, problems) = tools(&mut client, &session);
+        let told = |wanted: &&str| problems.iter().any(|problem| problem.contains(wanted));
+        wanted.iter().all(told)
+    });
+    for there in [
+        "banner__echo",
+        "paged__structured",
+        "bad__echo",
+        "bad__bare",
+        "bad__union",
+        "endless__echo",
+        "huge__t999",
+        "fine__echo",
+    ] {
+        assert!(names.iter().any(|name| name == there), "{there}: {names:?}");
+    }
+    assert!(
+        !names
+            .iter()
+            .any(|name| name == "bad__broken" || name == "huge__t1000")
+    );
+    assert_eq!(
+        run(&mut client, &session, "banner__echo", json!({"text": "x"}))["content"],
+        "x"
+    );
+    assert_eq!(
+        run(&mut client, &session, "bad__echo", json!({"text": "x"}))["content"],
+        "x"
+    );
+    let shown = command(&mut client, &session, "/mcp");
+    for (server, health) in [("fine", "ready"), ("dies", "failed"), ("hang", "failed")] {
+        let line = shown.lines().find(|line| line.starts_with(server)).unwrap();
+        assert!(line.contains(health), "{line}");
+    }
+    let listed = client.call("toolbox/list", json!({"cwd": daemon.work()}));
+    let sources = listed[0]["sources"].as_array().unwrap();
+    let dies = sources
+        .iter()
+        .find(|source| source["name"] == "mcp dies")
+        .unwrap();
+    assert_eq!(dies["health"], "failed");
+    assert!(
+        dies["problems"][0]
+            .as_str()
+            .unwrap()
+            .contains("no key was given")
+    );
+    // What hangs is waited for once.
+    let begun = std::time::Instant::now();
+    client.turn(&session, "again");
+    assert!(begun.elapsed().as_millis() < 1400, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn server_that_floods_leaves_the_daemon_to_others() {
+    let daemon = daemon_with(&[("flood", "flood")], "");
+    let (mut client, session) = session(&daemon);
+    assert_eq!(
+        run(&mut client, &session, "flood__echo", json!({"text": "x"}))["content"],
+        "x"
+    );
+    let mut other = daemon.client();
+    for _ in 0..20 {
+        other.call("daemon/status", json!({}));
+    }
+    assert!(noted(&daemon, "started") == 1);
+}
+
+#[test]
+fn list_that_changes_is_read_anew() {
+    let daemon = daemon_with(&[("fake", "")], "");
+    let (mut client, session) = session(&daemon);
+    assert!(
+        !tools(&mut client, &session)
+            .0
+            .contains(&"fake__extra".to_owned())
+    );
+    assert_eq!(
+        run(&mut client, &session, "fake__grow", json!({}))["ok"],
+        true
+    );
+    until_true("the new tool is there", SOON, || {
+        tools(&mut client, &session)
+            .0
+            .contains(&"fake__extra".to_owned())
+    });
+    assert_eq!(
+        run(&mut client, &session, "fake__extra", json!({}))["content"],
+        "extra"
+    );
+}
+
+#[test]
+fn entries_choose_tools_and_names_and_those_that_cannot_be_used_are_told() {
+    let mut sandbox = Sandbox::new();
+    sandbox.set("TOKEN_OF_THE_TEST", "t0ken");
+    let mut chosen = fake(&sandbox, "");
+    chosen["tools"] = json!(["echo", "nothing"]);
+    chosen["prefix"] = json!("short");
+    let mut bare = fake(&sandbox, "");
+    bare["prefix"] = json!(false);
+    bare["tools"] = json!(["variable", "echo"]);
+    bare["env"]["SECRET"] = json!("${TOKEN_OF_THE_TEST}");
+    let mut off = fake(&sandbox, "");
+    off["disabled"] = json!(true);
+    let missing = json!({"command": "x", "env": {"A": "${NOT_SET_ANYWHERE}"}});
+    let gone = json!({"command": "dwell-no-such-program"});
+    put(
+        &sandbox,
+        &json!({"chosen": chosen, "bare": bare, "off": off, "missing": missing, "gone": gone}),
+    );
+    sandbox.permissions(&json!({"variable": "allow", "short__echo": "allow"}));
+    let daemon = TestDaemon::start_in(sandbox);
+    let (mut client, session) = session(&daemon);
+    let (names, problems) = tools(&mut client, &session);
+    assert_eq!(names, ["short__echo", "echo", "variable"]);
+    let has = |part: &str| problems.iter().any(|problem| problem.contains(part));
+    assert!(
+        has("has no tool nothing, which its entry names"),
+        "{problems:?}"
+    );
+    assert!(
+        has("mcp.json:1: the MCP server \"missing\": ${NOT_SET_ANYWHERE} is not set"),
+        "{problems:?}"
+    );
+    assert!(
+        has("the MCP server gone did not start: cannot start dwell-no-such-program"),
+        "{problems:?}"
+    );
+    let seen = run(&mut client, &session, "variable", json!({"name": "SECRET"}));
+    assert_eq!(seen["content"], "t0ken");
+    let key = run(&mut client, &session, "variable", json!({"name": "HOME"}));
+    assert_eq!(key["content"], json!(daemon.path("home")));
+}
+
+#[test]
+fn server_without_a_prefix_takes_no_name_that_is_anothers() {
+    let sandbox = Sandbox::new();
+    let mut bare = fake(&sandbox, "");
+    bare["prefix"] = json!("");
+    put(&sandbox, &json!({"a": bare, "b": bare}));
+    let daemon = TestDaemon::start_in(sandbox);
+    let (mut client, session) = session(&daemon);
+    let (names, problems) = tools(&mut client, &session);
+    assert_eq!(names.iter().filter(|name| *name == "echo").count(), 1);
+    let left = "the tool echo of the MCP server b is left out: there is one of that name (mcp a)";
+    assert!(
+        problems.iter().any(|problem| problem.contains(left)),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn servers_of_a_directory_count_once_it_is_trusted_and_win_by_name() {
+    let sandbox = Sandbox::new();
+    put(
+        &sandbox,
+        &json!({"fake": fake(&sandbox, "dies"), "user": fake(&sandbox, "")}),
+    );
+    let own = json!({"mcpServers": {"fake": fake(&sandbox, ""), "user": {"disabled": true}}});
+    sandbox.write(".agents/mcp.json", &own.to_string());
+    let daemon = TestDaemon::start_in(sandbox);
+    let (mut client, session) = session(&daemon);
+    let (names, problems) = tools(&mut client, &session);
+    assert!(names.contains(&"user__echo".to_owned()) && !names.contains(&"fake__echo".to_owned()));
+    assert!(
+        problems
+            .iter()
+            .any(|problem| problem.contains("no key was given")),
+        "{problems:?}"
+    );
+    client.call("trust/answer", json!({"cwd": daemon.work(), "allow": true}));
+    let (names, problems) = tools(&mut client, &session);
+    assert!(names.contains(&"fake__echo".to_owned()) && !names.contains(&"user__echo".to_owned()));
+    assert_eq!(problems, Vec::<String>::new());
+    until_true("what does not count is let go", SOON, || {
+        processes(&daemon, "").len() == 1
+    });
+    daemon.write(".agents/mcp.json", "{\n \"mcpServers\": {\"fake\": }}");
+    let (names, _) = tools(&mut client, &session);
+    assert!(
+        names.contains(&"user__echo".to_owned()),
+        "changed files do not count: {names:?}"
+    );
+    client.call("trust/answer", json!({"cwd": daemon.work(), "allow": true}));
+    let (names, problems) = tools(&mut client, &session);
+    let told = format!(
+        "{}/.agents/mcp.json:2: expected value",
+        daemon.work().display()
+    );
+    assert!(
+        problems.iter().any(|problem| problem.contains(&told)),
+        "{problems:?}"
+    );
+    assert!(names.contains(&"user__echo".to_owned()), "{names:?}");
+}
+
+#[test]
+fn folder_of_functions_brings_its_servers() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.path("functions");
+    fs::create_dir_all(folder.join("tools")).unwrap();
+    let text = json!({"mcpServers": {"their": fake(&sandbox, "")}}).to_string();
+    fs::write(folder.join("mcp.json"), text).unwrap();
+    let config = format!(
+        "[script_tools]\nroots = [{:?}]\n",
+        folder.display().to_string()
+    );
+    fs::write(sandbox.path("config").join("config.toml"), config).unwrap();
+    let daemon = TestDaemon::start_in(sandbox);
+    let (mut client, session) = session(&daemon);
+    assert!(
+        tools(&mut client, &session)
+            .0
+            .contains(&"their__echo".to_owned())
+    );
+}
+
+#[test]
+fn reload_and_restart_start_servers_anew_as_the_file_is() {
+    let daemon = daemon_with(&[("fake", "")], "");
+    let (mut client, session) = session(&daemon);
+    assert_eq!(
+        command(&mut client, &session, "/mcp"),
+        "fake  idle  starts when it is needed"
+    );
+    tools(&mut client, &session);
+    let shown = command(&mut client, &session, "/mcp");
+    assert_eq!(
+        shown,
+        "fake  ready  13 tools, 2 prompts, 2 resources  fake 1, MCP 2025-06-18"
+    );
+    let shown = command(&mut client, &session, "/mcp restart fake");
+    assert!(shown.contains("tool      fake__echo"), "{shown}");
+    assert_eq!(noted(&daemon, "started"), 2);
+    let unknown = command(&mut client, &session, "/mcp restart nobody");
+    assert_eq!(
+        unknown,
+        "error: no MCP server is called \"nobody\"; there are: fake"
+    );
+    put(&daemon, &json!({"other": fake(&daemon, "")}));
+    assert_eq!(command(&mut client, &session, "/reload"), "reloaded");
+    let (names, _) = tools(&mut client, &session);
+    assert!(
+        names.iter().all(|name| name.starts_with("other__")),
+        "{names:?}"
+    );
+    until_true("the other is gone", SOON, || {
+        processes(&daemon, "").len() == 1
+    });
+    client.call("daemon/reload", json!({}));
+    until_true("all are let go", SOON, || processes(&daemon, "").is_empty());
+    assert!(command(&mut client, &session, "/mcp").starts_with("other  idle"));
+}
+
+#[test]
+fn servers_of_the_newest_version_are_spoken_with_without_a_handshake() {
+    let daemon = daemon_with(&[("new", "modern")], "");
+    let (mut client, session) = session(&daemon);
+    let echo = run(&mut client, &session, "new__echo", json!({"text": "x"}));
+    assert_eq!(echo["content"], "x", "{echo}");
+    let shown = command(&mut client, &session, "/mcp");
+    assert!(shown.contains("MCP 2026-07-28"), "{shown}");
+}

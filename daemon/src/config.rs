@@ -1,13 +1,16 @@
 //! `config.toml` and the directories: what people set, read once at start. Must never create or change a file.
 
 use crate::model::Settings as ModelSettings;
+use crate::presentation::usual::Settings as PresentationSettings;
 use crate::provider::settings::Settings as ProviderSettings;
 use crate::session::conversation::History;
 use crate::toolbox::source::script::load::Settings as ScriptSettings;
 use crate::workspace::hooks::ShellHook;
 use crate::workspace::plugins::Settings as PluginSettings;
 use crate::workspace::servers::Settings as McpSettings;
+use protocol::expression::Expression;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +31,9 @@ pub struct Config {
     pub script_tools: ScriptSettings,
     pub plugin: PluginSettings,
     pub mcp: McpSettings,
+    /// Toolboxes by name.
+    pub toolbox: BTreeMap<String, Expression>,
+    pub presentation: PresentationSettings,
     pub hooks: Vec<ShellHook>,
     pub limits: Limits,
     pub shutdown: Shutdown,
@@ -76,6 +82,8 @@ fn percent<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
 pub struct Session {
     /// How long a session with nobody attached stays in memory, in milliseconds.
     pub unload_after_ms: u64,
+    /// How tools are shown in a session that does not say it.
+    pub toolbox: Option<Expression>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -111,6 +119,7 @@ impl Default for Session {
     fn default() -> Self {
         Self {
             unload_after_ms: 60_000,
+            toolbox: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::log::{self, Log};
 use crate::memory::Activity;
 use crate::model::{self, Models};
 use crate::own_dir;
+use crate::presentation;
 use crate::provider::key;
 use crate::provider::registry::{ProviderConfig, Providers, without_settings};
 use crate::rpc;
@@ -238,6 +239,11 @@ fn services(
             compact_at_percent: config.history.compact_at_percent,
             unload_after_ms: config.session.unload_after_ms,
         },
+        shown: Arc::new(presentation::Settings {
+            named: config.toolbox.clone(),
+            chosen: config.session.toolbox.clone(),
+            usual: config.presentation.clone(),
+        }),
         spill_dir: dirs.state.join("output"),
         changes: broadcast::Sender::new(CHANGES),
         left: Arc::new(Notify::new()),

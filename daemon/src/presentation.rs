@@ -7,12 +7,18 @@ mod merge;
 pub mod named;
 mod restrict;
 mod schema;
+pub mod search;
 mod shown;
 mod source;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub mod usual;
 
 pub use failure::{Failure, failure};
 pub use merge::merge;
-pub use named::{Means, toolkit};
+pub use named::{Means, Settings, reached, toolkit, toolkit_there_is};
 pub use restrict::restrict;
 pub use schema::input_schema_of;
 pub use shown::Shown;
@@ -20,10 +26,12 @@ pub use shown::Shown;
 use crate::toolbox::gate::{self, Ran, Run};
 use crate::toolbox::tool::Tool;
 use crate::toolbox::{BoxFuture, Toolbox, Via};
-use protocol::tool::Definition;
+use protocol::tool::{Definition, Shadowed};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
+/// The parameter that has an expression, where complaints about one begin.
+pub const FIELD: &str = "toolbox";
 /// The source of the tools that a presentation adds itself. They never ask: what they call does, by its own name.
 pub const SOURCE: &str = "presentation";
 
@@ -43,8 +51,12 @@ pub trait Toolkit: Send + Sync {
         let _ = name;
         None
     }
+    /// How many tools are reached through these without being among them.
+    fn reached(&self) -> usize {
+        0
+    }
     /// Tools that another of the same name hides.
-    fn shadowed(&self) -> Vec<Shadow> {
+    fn shadowed(&self) -> Vec<Shadowed> {
         Vec::new()
     }
     /// Names in the expression that are no tool's.
@@ -53,12 +65,11 @@ pub trait Toolkit: Send + Sync {
     }
 }
 
-/// A tool that another of its name hides: which, and the sources of both.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shadow {
-    pub name: String,
-    pub kept: String,
-    pub dropped: String,
+impl std::fmt::Debug for dyn Toolkit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.tools().iter().map(|tool| tool.name());
+        f.debug_list().entries(names).finish()
+    }
 }
 
 /// The tool that a name calls; a real name wins over an alias.
@@ -119,7 +130,14 @@ fn unknown(presented: &dyn Toolkit, name: &str) -> Ran {
         .iter()
         .map(|(alias, real)| (alias, real));
     let unknown = gate::unknown(name, presented.tools(), aliases);
-    Failure::unknown(unknown, presented.way_to(name)).ran()
+    match presented.way_to(name) {
+        Some(way) => Failure::hidden(unknown, way).ran(),
+        None => Ran {
+            result: unknown.result(),
+            ms: 0,
+            cause: Some(unknown.cause()),
+        },
+    }
 }
 
 /// What a workspace assembled is a toolkit as it is.
@@ -138,5 +156,9 @@ impl Toolkit for Toolbox {
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Ran> {
         Self::run_boxed(&self, run)
+    }
+
+    fn shadowed(&self) -> Vec<Shadowed> {
+        Self::shadowed(self).to_vec()
     }
 }

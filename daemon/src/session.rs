@@ -15,6 +15,7 @@ mod port;
 mod prefix_tests;
 mod restart;
 pub mod services;
+mod shown;
 pub mod state;
 mod subscriber;
 mod task;
@@ -25,9 +26,9 @@ pub use subscriber::Subscriber;
 use crate::store::{SessionRow, StoreError};
 use protocol::approval::Answer;
 use protocol::event::Image;
+use protocol::expression::{BadExpression, Expression};
 use protocol::id::{ApprovalId, SessionId, TurnId};
 use protocol::session::Session;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Why something about a session was not done. `rpc` maps each to a code.
@@ -53,6 +54,8 @@ pub enum SessionError {
     Refused(String),
     #[error("{0}")]
     Invalid(String),
+    #[error(transparent)]
+    Toolbox(#[from] BadExpression),
     #[error("the daemon is stopping: try again when it runs")]
     Stopping,
     #[error(transparent)]
@@ -68,7 +71,7 @@ pub struct NewSession {
     pub title: Option<String>,
     pub provider: Option<String>,
     pub model: Option<String>,
-    pub toolbox: Option<Value>,
+    pub toolbox: Option<Expression>,
     pub agent: Option<String>,
     pub vars: Option<BTreeMap<String, String>>,
 }

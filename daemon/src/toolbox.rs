@@ -15,8 +15,8 @@ use hook::{Hook, Hooks};
 use permission::Permissions;
 use protocol::approval::Answer;
 use protocol::id::CallId;
-use protocol::tool::{Definition, ToolInfo, ToolList};
-use serde_json::{Map, Value, json};
+use protocol::tool::{Definition, Shadowed, ToolInfo, ToolList};
+use serde_json::{Map, Value};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -108,7 +108,7 @@ pub struct Toolbox {
     tools: Vec<Arc<Tool>>,
     aliases: BTreeMap<String, String>,
     hooks: Hooks,
-    shadowed: Vec<Value>,
+    shadowed: Vec<Shadowed>,
     /// Those that a later one of the same name replaced: their sources still have them.
     replaced: Vec<Arc<Tool>>,
     problems: Vec<String>,
@@ -159,8 +159,11 @@ impl Toolbox {
         let tool = Arc::new(tool);
         match self.tools.iter_mut().find(|known| known.name() == name) {
             Some(known) => {
-                self.shadowed
-                    .push(json!({"name": name, "source": known.origin(), "by": tool.origin()}));
+                self.shadowed.push(Shadowed {
+                    name,
+                    kept: tool.origin().to_owned(),
+                    dropped: known.origin().to_owned(),
+                });
                 self.replaced.push(std::mem::replace(known, tool));
             }
             None => self.tools.push(tool),
@@ -276,6 +279,11 @@ impl Toolbox {
             .unwrap_or_else(|| Arc::new(Tool::new(&format!("{name}?"), "unknown tool")))
     }
 
+    /// Tools that another of the same name replaced.
+    pub fn shadowed(&self) -> &[Shadowed] {
+        &self.shadowed
+    }
+
     /// All that people may see of it.
     pub fn list(&self, permissions: &Permissions) -> ToolList {
         let info = |tool: &Arc<Tool>| ToolInfo {
@@ -291,6 +299,7 @@ impl Toolbox {
             shadowed: self.shadowed.clone(),
             problems,
             hooks: self.hooks(),
+            ..ToolList::default()
         }
     }
 

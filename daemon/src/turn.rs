@@ -7,9 +7,10 @@ pub mod retry;
 pub mod round;
 pub mod step;
 
+use crate::presentation::Toolkit;
 use crate::provider::{BoxFuture, Message, Provider, ProviderEvent};
 use crate::toolbox::gate::Run;
-use crate::toolbox::{CallPort, Toolbox, permission::Permissions};
+use crate::toolbox::{CallPort, permission::Permissions};
 use compaction::{Fill, Tried};
 use futures_util::FutureExt;
 use protocol::event::{Level, TurnStatus};
@@ -87,7 +88,8 @@ pub struct Context {
     pub cwd: PathBuf,
     pub env: Arc<BTreeMap<String, String>>,
     pub spill_dir: PathBuf,
-    pub toolbox: Arc<Toolbox>,
+    /// The tools as its model has them.
+    pub toolkit: Arc<dyn Toolkit>,
     /// What a model may say at most in one round trip.
     pub max_reply_bytes: u64,
     /// How full the model's window gets before the conversation is summed up; 0 is never.
@@ -157,7 +159,7 @@ async fn run_call(
         port,
         permissions: context.port.permissions().await,
     };
-    let ran = context.toolbox.run(run).await;
+    let ran = Arc::clone(&context.toolkit).run(run).await;
     context
         .port
         .call_done(call, ran.result, ran.ms)

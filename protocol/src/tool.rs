@@ -72,13 +72,34 @@ pub struct ToolList {
     pub tools: Vec<ToolInfo>,
     /// Tools that another of the same name hides.
     #[serde(default)]
-    pub shadowed: Vec<Value>,
+    pub shadowed: Vec<Shadowed>,
+    /// Names in the expression that are no tool's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_names: Vec<String>,
+    /// How many tools are not among `tools`, and found and called through those.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub reached: usize,
     /// Sources that could not be read, with the reason.
     #[serde(default)]
     pub problems: Vec<String>,
     /// Hooks by point and tool (`*` is every tool), in the order they run.
     #[serde(default)]
     pub hooks: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
+/// A tool that another of the same name hides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shadowed {
+    /// The name of both.
+    pub name: String,
+    /// The source of the one that is called.
+    pub kept: String,
+    /// The source of the one that is not.
+    pub dropped: String,
 }
 
 /// A named toolbox of a workspace, as `toolbox/list` shows it.

@@ -21,6 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "config",
         &[
             "model::Settings",
+            "presentation::usual::Settings",
             "provider::settings::Named",
             "provider::settings::Settings",
             "session::conversation::History",
@@ -58,6 +59,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &[
             "memory",
             "turn",
+            "presentation",
             "store",
             "workspace",
             "toolbox",

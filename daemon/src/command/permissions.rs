@@ -13,7 +13,7 @@ pub(super) fn command() -> Command {
 }
 
 async fn run(invocation: Invocation) -> Ran {
-    let list = invocation.sessions.tools(&invocation.session).await?;
+    let list = invocation.sessions.all_tools(&invocation.session).await?;
     let rows = list.tools.iter().map(|tool| {
         let name = tool.definition.function.name.clone();
         [name, policy(tool.approval).to_owned()]

@@ -1,25 +1,52 @@
-//! `/tools [NAME]`: the tools a model is shown, or the parameters of one.
+//! `/tools [NAME | TOOLBOX]`: the tools a model is shown, or would be with another toolbox, or the parameters of one.
 
 use super::registry::{Candidates, Command, Failure, Invocation, Ran};
 use super::table::{first_line, table};
+use crate::session::SessionError;
+use protocol::expression::Expression;
 use protocol::tool::{Policy, ToolInfo, ToolList};
 use serde_json::Value;
 
+/// Where complaints about an expression begin.
+const FIELD: &str = "toolbox";
+
 pub(super) fn command() -> Command {
-    Command::new("tools", "list the tools, or one tool's parameters", run)
-        .completing(Candidates::asked(names))
+    Command::new(
+        "tools",
+        "list the tools, or those of a toolbox, or one tool's parameters",
+        run,
+    )
+    .completing(Candidates::asked(names))
 }
 
 async fn run(invocation: Invocation) -> Ran {
-    let list = invocation.sessions.tools(&invocation.session).await?;
-    match invocation.argument() {
-        None => Ok(all(&list)),
-        Some(name) => one(&list, name),
+    let (sessions, session) = (&invocation.sessions, &invocation.session);
+    let Some(argument) = invocation.argument() else {
+        return Ok(all(&sessions.tools(session, None).await?));
+    };
+    if argument.starts_with('{') {
+        let value: Value = serde_json::from_str(argument)
+            .map_err(|error| Failure(format!("the toolbox is no JSON: {error}")))?;
+        let expression =
+            Expression::parse(FIELD, &value).map_err(|bad| Failure(bad.to_string()))?;
+        return Ok(all(&sessions.tools(session, Some(&expression)).await?));
+    }
+    let known = sessions.all_tools(session).await?;
+    let shown = sessions.tools(session, None).await?;
+    let unknown = match one(&shown, argument).or_else(|_| one(&known, argument)) {
+        Ok(page) => return Ok(page),
+        Err(unknown) => unknown,
+    };
+    let named = Expression::Named(argument.to_owned());
+    match sessions.tools(session, Some(&named)).await {
+        Ok(list) => Ok(all(&list)),
+        Err(SessionError::Toolbox(_)) => Err(unknown),
+        Err(error) => Err(error.into()),
     }
 }
 
 async fn names(invocation: Invocation) -> Vec<String> {
-    let list = invocation.sessions.tools(&invocation.session).await;
+    let list = invocation.sessions.all_tools(&invocation.session).await;
     let tools = list.map(|list| list.tools).unwrap_or_default();
     tools
         .into_iter()
@@ -40,6 +67,15 @@ fn all(list: &ToolList) -> String {
     let mut text = table(&rows.collect::<Vec<_>>());
     if text.is_empty() {
         text.push_str("no tools");
+    }
+    if list.reached > 0 {
+        text.push_str(&format!(
+            "\n{} more are found and called through these: /tools default lists them",
+            list.reached
+        ));
+    }
+    for name in &list.unknown_names {
+        text.push_str(&format!("\nno tool is named {name:?}"));
     }
     for problem in &list.problems {
         text.push_str("\nproblem: ");

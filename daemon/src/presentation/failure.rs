@@ -71,9 +71,10 @@ impl Failure {
         }
     }
 
-    pub(super) fn unknown(mut unknown: result::Failure, sentence: Option<String>) -> Self {
+    /// A tool that is there and not shown.
+    pub(super) fn hidden(mut unknown: result::Failure, how: String) -> Self {
         if let result::Failure::Unknown { way, .. } = &mut unknown {
-            *way = sentence;
+            *way = Some(how);
         }
         failure("unknown_tool", unknown.text())
     }

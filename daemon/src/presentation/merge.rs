@@ -1,10 +1,10 @@
 //! Several toolkits as one: all their tools, of two of one name the first. Each runs as it does where it comes from.
 
-use super::{Shadow, Shown, Toolkit, has_tool, real_name, unknown};
+use super::{Shown, Toolkit, has_tool, real_name, unknown};
 use crate::toolbox::BoxFuture;
 use crate::toolbox::gate::{Ran, Run};
 use crate::toolbox::tool::Tool;
-use protocol::tool::Definition;
+use protocol::tool::{Definition, Shadowed};
 use std::sync::Arc;
 
 /// The tools of both; a name that both have is `first`'s.
@@ -15,14 +15,14 @@ pub fn merge(first: Arc<dyn Toolkit>, second: Arc<dyn Toolkit>) -> Arc<dyn Toolk
 pub(super) struct Merge {
     parts: Vec<Arc<dyn Toolkit>>,
     shown: Shown,
-    shadowed: Vec<Shadow>,
+    shadowed: Vec<Shadowed>,
 }
 
 impl Merge {
     pub(super) fn new(parts: Vec<Arc<dyn Toolkit>>) -> Self {
         let mut tools: Vec<Arc<Tool>> = Vec::new();
         let mut at = std::collections::HashMap::new();
-        let mut shadowed: Vec<Shadow> = Vec::new();
+        let mut shadowed: Vec<Shadowed> = Vec::new();
         for tool in parts.iter().flat_map(|part| part.tools()) {
             match at.get(tool.name()) {
                 None => {
@@ -42,8 +42,8 @@ impl Merge {
 }
 
 /// The same tool twice hides nothing.
-fn shadow(kept: &Arc<Tool>, dropped: &Arc<Tool>) -> Option<Shadow> {
-    (!Arc::ptr_eq(kept, dropped)).then(|| Shadow {
+fn shadow(kept: &Arc<Tool>, dropped: &Arc<Tool>) -> Option<Shadowed> {
+    (!Arc::ptr_eq(kept, dropped)).then(|| Shadowed {
         name: kept.name().to_owned(),
         kept: kept.origin().to_owned(),
         dropped: dropped.origin().to_owned(),
@@ -82,9 +82,20 @@ impl Toolkit for Merge {
         self.parts.iter().find_map(|part| part.way_to(name))
     }
 
-    fn shadowed(&self) -> Vec<Shadow> {
+    fn reached(&self) -> usize {
+        self.parts.iter().map(|part| part.reached()).sum()
+    }
+
+    /// Each once, whichever parts tell it.
+    fn shadowed(&self) -> Vec<Shadowed> {
         let inner = self.parts.iter().flat_map(|part| part.shadowed());
-        inner.chain(self.shadowed.iter().cloned()).collect()
+        let mut all: Vec<Shadowed> = Vec::new();
+        for shadow in inner.chain(self.shadowed.iter().cloned()) {
+            if !all.contains(&shadow) {
+                all.push(shadow);
+            }
+        }
+        all
     }
 
     fn unknown_names(&self) -> Vec<String> {

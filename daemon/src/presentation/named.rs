@@ -1,14 +1,16 @@
 //! What an expression stands for: toolboxes by name, and the one table of operators.
 //! Must never give a toolkit for something that it does not know: the complaint has the path of the field.
 
-use super::Toolkit;
 use super::merge::Merge;
 use super::restrict::Restrict;
+use super::search::Search;
 use super::source::Source;
+use super::usual::{self, usual};
+use super::{FIELD, Toolkit};
 use crate::toolbox::Toolbox;
 use protocol::expression::{BadExpression, Expression};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The name of all that a workspace has.
 pub const DEFAULT: &str = "default";
@@ -18,30 +20,101 @@ pub const DEFAULT: &str = "default";
 pub struct Means {
     /// All that the workspace has.
     pub toolbox: Arc<Toolbox>,
-    /// Names of the settings, which go before those of sources.
-    pub named: Arc<BTreeMap<String, Expression>>,
+    pub settings: Arc<Settings>,
 }
 
-/// The toolkit that an expression in the field `path` stands for.
+/// What people set about toolboxes.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Names of their own, which go before those of sources.
+    pub named: BTreeMap<String, Expression>,
+    /// What a session has that names none.
+    pub chosen: Option<Expression>,
+    /// How tools are shown where no expression says it.
+    pub usual: usual::Settings,
+}
+
+/// The toolkit that an expression in the field `path` stands for; the usual one without.
 pub fn toolkit(
-    expression: &Expression,
+    expression: Option<&Expression>,
     path: &str,
     means: &Means,
 ) -> Result<Arc<dyn Toolkit>, BadExpression> {
-    Build {
-        means,
-        within: Vec::new(),
+    let chosen = means.settings.chosen.as_ref();
+    let Some(expression) = expression.or(chosen) else {
+        return Ok(usual(means));
+    };
+    Build::new(means, Missing::Refused).of(expression, path)
+}
+
+/// As `toolkit`, for whoever goes on without what is not there any more: a name that is none's has no tools. What is
+/// missing is told beside.
+pub fn toolkit_there_is(
+    expression: Option<&Expression>,
+    means: &Means,
+) -> (Arc<dyn Toolkit>, Vec<BadExpression>) {
+    let chosen = means.settings.chosen.as_ref();
+    let Some(expression) = expression.or(chosen) else {
+        return (usual(means), Vec::new());
+    };
+    let mut build = Build::new(means, Missing::Empty(Vec::new()));
+    let made = build.of(expression, FIELD);
+    let Missing::Empty(mut missing) = build.missing else {
+        return (nothing(), Vec::new());
+    };
+    let made = made.unwrap_or_else(|bad| {
+        missing.push(bad);
+        nothing()
+    });
+    (made, missing)
+}
+
+/// What an expression reaches, directly: its toolkit without search and programs.
+pub fn reached(expression: Option<&Expression>, means: &Means) -> Arc<dyn Toolkit> {
+    match expression.or(means.settings.chosen.as_ref()) {
+        None => Arc::clone(&means.toolbox) as Arc<dyn Toolkit>,
+        Some(expression) => toolkit_there_is(Some(&direct(expression)), means).0,
     }
-    .of(expression, path)
+}
+
+fn direct(expression: &Expression) -> Expression {
+    match expression {
+        Expression::Named(_) => expression.clone(),
+        Expression::Merge(all) => Expression::Merge(all.iter().map(direct).collect()),
+        Expression::Restrict { of, names } => Expression::Restrict {
+            of: Box::new(direct(of)),
+            names: names.clone(),
+        },
+        Expression::Search { of, .. } | Expression::Code { of, .. } => direct(of),
+    }
+}
+
+fn nothing() -> Arc<dyn Toolkit> {
+    Arc::new(Merge::new(Vec::new()))
+}
+
+/// What becomes of a name that is none's.
+enum Missing {
+    Refused,
+    Empty(Vec<BadExpression>),
 }
 
 struct Build<'a> {
     means: &'a Means,
     /// Names of the settings whose expressions are being read.
     within: Vec<&'a str>,
+    missing: Missing,
 }
 
 impl<'a> Build<'a> {
+    fn new(means: &'a Means, missing: Missing) -> Self {
+        Self {
+            means,
+            within: Vec::new(),
+            missing,
+        }
+    }
+
     fn of(
         &mut self,
         expression: &'a Expression,
@@ -59,17 +132,17 @@ impl<'a> Build<'a> {
                 let names = names.iter().cloned().collect();
                 Arc::new(Restrict::new(self.of(of, &inner("restrict"))?, &names))
             }
-            Expression::Search { .. } => return absent(path, "search"),
+            Expression::Search { of, limit } => {
+                let key = format!("presentation::search {}", of.to_value());
+                let cell = self.means.toolbox.derived(&key, OnceLock::new);
+                Arc::new(Search::new(self.of(of, &inner("search"))?, *limit, cell))
+            }
             Expression::Code { .. } => return absent(path, "code"),
         })
     }
 
     fn named(&mut self, name: &'a str, path: &str) -> Result<Arc<dyn Toolkit>, BadExpression> {
-        let bad = |why: String| {
-            let path = path.to_owned();
-            Err(BadExpression { path, why })
-        };
-        if let Some((name, expression)) = self.means.named.get_key_value(name)
+        if let Some((name, expression)) = self.means.settings.named.get_key_value(name)
             && !self.within.contains(&name.as_str())
         {
             self.within.push(name);
@@ -80,12 +153,20 @@ impl<'a> Build<'a> {
         if name == DEFAULT {
             return Ok(Arc::clone(&self.means.toolbox) as Arc<dyn Toolkit>);
         }
-        match Source::of(&self.means.toolbox, name) {
-            Some(source) => Ok(Arc::new(source)),
-            None => bad(format!(
-                "no toolbox is named {name:?}; there are {}",
-                names(self.means).join(", ")
-            )),
+        if let Some(source) = Source::of(&self.means.toolbox, name) {
+            return Ok(Arc::new(source));
+        }
+        let known = names(self.means).join(", ");
+        let bad = BadExpression {
+            path: path.to_owned(),
+            why: format!("no toolbox is named {name:?}; there are {known}"),
+        };
+        match &mut self.missing {
+            Missing::Refused => Err(bad),
+            Missing::Empty(missing) => {
+                missing.push(bad);
+                Ok(nothing())
+            }
         }
     }
 }
@@ -99,7 +180,7 @@ fn absent(path: &str, operator: &str) -> Result<Arc<dyn Toolkit>, BadExpression>
 
 /// All names that there are, those of the settings first.
 pub fn names(means: &Means) -> Vec<String> {
-    let mut names: Vec<String> = means.named.keys().cloned().collect();
+    let mut names: Vec<String> = means.settings.named.keys().cloned().collect();
     let sources = means.toolbox.sources();
     let others = std::iter::once(DEFAULT.to_owned()).chain(sources);
     let new: Vec<String> = others.filter(|name| !names.contains(name)).collect();

@@ -1,10 +1,10 @@
 //! Some of a toolkit's tools: those that are named. They run as they do there; the others are not there at all.
 
-use super::{Shadow, Shown, Toolkit, has_tool, real_name, unknown};
+use super::{SOURCE, Shown, Toolkit, has_tool, real_name, unknown};
 use crate::toolbox::BoxFuture;
 use crate::toolbox::gate::{Ran, Run};
 use crate::toolbox::tool::Tool;
-use protocol::tool::Definition;
+use protocol::tool::{Definition, Shadowed};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -29,6 +29,14 @@ impl Restrict {
             unknown: unknown.cloned().collect(),
             of,
         }
+    }
+}
+
+impl Restrict {
+    /// Whether a tool of a presentation is left.
+    fn leads(&self) -> bool {
+        let mut tools = self.shown.tools.iter();
+        tools.any(|tool| tool.origin() == SOURCE)
     }
 }
 
@@ -60,18 +68,15 @@ impl Toolkit for Restrict {
 
     /// A way leads through a tool that is shown, or nowhere: what is left out is left out.
     fn way_to(&self, name: &str) -> Option<String> {
-        let by_itself = has_tool(&*self.of, name);
-        let leads = self
-            .shown
-            .tools
-            .iter()
-            .any(|tool| tool.origin() == super::SOURCE);
-        (leads && !by_itself)
-            .then(|| self.of.way_to(name))
-            .flatten()
+        let left_out = has_tool(&*self.of, name) || !self.leads();
+        (!left_out).then(|| self.of.way_to(name)).flatten()
     }
 
-    fn shadowed(&self) -> Vec<Shadow> {
+    fn reached(&self) -> usize {
+        if self.leads() { self.of.reached() } else { 0 }
+    }
+
+    fn shadowed(&self) -> Vec<Shadowed> {
         let mut shadowed = self.of.shadowed();
         shadowed.retain(|shadow| has_tool(self, &shadow.name));
         shadowed

@@ -5,6 +5,8 @@ use crate::session::SessionError;
 use crate::store::StoreError;
 use jsonrpsee::types::ErrorObjectOwned;
 use protocol::error::{ErrorKind, RpcError};
+use protocol::expression::{BadExpression, Expression};
+use serde_json::Value;
 
 /// The error as it travels.
 pub(super) fn to_rpc(error: &SessionError) -> RpcError {
@@ -35,9 +37,21 @@ pub(super) fn to_rpc(error: &SessionError) -> RpcError {
         SessionError::Provider(_) => RpcError::new(ErrorKind::Provider, message),
         SessionError::Refused(_) => RpcError::new(ErrorKind::Refused, message),
         SessionError::Invalid(_) => RpcError::new(ErrorKind::InvalidParams, message),
+        SessionError::Toolbox(bad) => bad_toolbox(bad),
         SessionError::Stopping => RpcError::new(ErrorKind::Overloaded, message),
         SessionError::Store(error) => of_store(error),
     }
+}
+
+/// An expression in a parameter; null is none.
+pub(super) fn expression(toolbox: Option<&Value>) -> Result<Option<Expression>, ErrorObjectOwned> {
+    let given = toolbox.filter(|value| !value.is_null());
+    let read = given.map(|value| Expression::parse("toolbox", value));
+    read.transpose().map_err(|bad| bad_toolbox(&bad).into())
+}
+
+fn bad_toolbox(bad: &BadExpression) -> RpcError {
+    RpcError::new(ErrorKind::InvalidParams, bad.to_string()).with("path", bad.path.as_str())
 }
 
 /// For `map_err`.
@@ -77,7 +91,7 @@ fn of_store(error: &StoreError) -> RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn check(error: SessionError, code: i32, data: &Value) {
         let error = to_rpc(&error);

@@ -6,7 +6,6 @@ use jsonrpsee::core::server::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use protocol::error::{ErrorKind, RpcError};
 use protocol::version::RELEASE;
-use serde_json::Value;
 
 /// Methods that a client may call and this build answers with -32601, for `initialize`'s capabilities.
 pub(super) const ABSENT: &[&str] = &["rpc.discover", "tool/answer", "tool/provide"];
@@ -26,12 +25,4 @@ pub(super) fn absent(method: &str) -> ErrorObjectOwned {
     RpcError::new(ErrorKind::MethodNotFound, why)
         .with("method", method)
         .into()
-}
-
-/// Refuses a toolbox expression; null is none.
-pub(super) fn no_toolbox(method: &str, toolbox: Option<&Value>) -> Result<(), ErrorObjectOwned> {
-    match toolbox {
-        None | Some(Value::Null) => Ok(()),
-        Some(_) => Err(absent(&format!("the parameter toolbox of {method}"))),
-    }
 }

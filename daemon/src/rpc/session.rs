@@ -1,8 +1,7 @@
 //! `session/*` and `queue/*`. Must never know how a session is kept.
 
 use super::attachments::Concerns;
-use super::error::fail;
-use super::later::no_toolbox;
+use super::error::{expression, fail};
 use super::{Rpc, attach, caller, detach};
 use crate::session::NewSession;
 use crate::store::ListQuery;
@@ -48,7 +47,7 @@ impl SessionRpcServer for Rpc {
         agent: Option<String>,
         vars: Option<BTreeMap<String, String>>,
     ) -> Result<Session, ErrorObjectOwned> {
-        no_toolbox("session/create", toolbox.as_ref())?;
+        let toolbox = expression(toolbox.as_ref())?;
         check_cwd(&cwd)?;
         let new = NewSession {
             cwd,
@@ -56,7 +55,7 @@ impl SessionRpcServer for Rpc {
             title,
             provider,
             model,
-            toolbox: None,
+            toolbox,
             agent,
             vars,
         };

@@ -2,8 +2,8 @@
 
 use super::Rpc;
 use super::attachments::Concerns;
-use super::error::fail;
-use super::later::{absent, no_toolbox};
+use super::error::{expression, fail};
+use super::later::absent;
 use jsonrpsee::Extensions;
 use jsonrpsee::core::async_trait;
 use jsonrpsee::types::ErrorObjectOwned;
@@ -22,8 +22,9 @@ impl ToolRpcServer for Rpc {
         session: SessionId,
         toolbox: Option<Value>,
     ) -> Result<ToolList, ErrorObjectOwned> {
-        no_toolbox("tool/list", toolbox.as_ref())?;
-        self.sessions().tools(&session).await.map_err(fail)
+        let toolbox = expression(toolbox.as_ref())?;
+        let list = self.sessions().tools(&session, toolbox.as_ref()).await;
+        list.map_err(fail)
     }
 
     async fn run(
@@ -34,11 +35,11 @@ impl ToolRpcServer for Rpc {
         arguments: Option<Value>,
         toolbox: Option<Value>,
     ) -> Result<Map<String, Value>, ErrorObjectOwned> {
-        no_toolbox("tool/run", toolbox.as_ref())?;
+        let toolbox = expression(toolbox.as_ref())?;
         self.check_controls(extensions, Concerns::Session(&session), "run a tool")?;
         let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
         self.sessions()
-            .run_tool(&session, &name, arguments)
+            .run_tool(&session, &name, arguments, toolbox)
             .await
             .map_err(fail)
     }

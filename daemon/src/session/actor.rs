@@ -23,6 +23,7 @@ use crate::toolbox::Verdict;
 use crate::toolbox::source::script::agent::Choice;
 use crate::workspace::Workspace;
 use protocol::event::{Event, EventKind};
+use protocol::expression::Expression;
 use protocol::id::{ApprovalId, CallId, SessionId, TurnId};
 use protocol::turn::Ended;
 use std::collections::{BTreeMap, HashMap};
@@ -45,6 +46,8 @@ pub struct Shared {
     pub task: Option<Task>,
     /// All sessions, for those that calls of this one need.
     pub sessions: WeakSessions,
+    /// How its tools are shown, where somebody said it.
+    pub toolbox: Option<Expression>,
     /// What the agent is told in a turn, so that a round trip does not ask for it again.
     pub told: tokio::sync::Mutex<Option<(TurnId, String)>>,
     /// Whether a turn runs or waits.

@@ -190,6 +190,7 @@ impl Sessions {
             sessions: WeakSessions {
                 inner: Arc::downgrade(&self.inner),
             },
+            toolbox: create::toolbox_of(&row.settings),
             told: tokio::sync::Mutex::default(),
             cwd,
             busy: AtomicBool::new(false),

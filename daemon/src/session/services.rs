@@ -2,6 +2,7 @@
 
 use super::conversation::History;
 use crate::memory::Activity;
+use crate::presentation;
 use crate::provider::Provider;
 use crate::provider::registry::{BuildError, BuildOptions, Providers};
 use crate::store::Store;
@@ -18,6 +19,8 @@ pub struct Services {
     pub providers: Providers,
     pub workspaces: Workspaces,
     pub limits: Limits,
+    /// How tools are shown to models.
+    pub shown: Arc<presentation::Settings>,
     /// Where tools keep output that is too long for a model; a folder a session.
     pub spill_dir: PathBuf,
     /// What `daemon/watch` tells. A watcher that falls behind lists anew.

@@ -476,7 +476,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 }
 
 /// The name that a slip of the fingers or another agent's habit may have meant.
-pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a String>) -> Option<String> {
+fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a String>) -> Option<String> {
     let plain = |name: &str| name.to_lowercase().replace(['-', '_', ' ', '.'], "");
     let wanted = plain(name);
     if wanted.is_empty() {
@@ -491,7 +491,7 @@ pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a String>) -
 }
 
 /// How many letters must change, be added or go.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, left) in a.chars().take(64).enumerate() {

@@ -34,7 +34,7 @@ pub async fn run(context: &Context, round: Round, tried: &mut Tried) -> Result<W
         },
     };
     let mut messages = prompt::with_system(round.prompt.await, round.messages);
-    let tools = context.toolbox.definitions();
+    let tools = context.toolkit.definitions();
     let asked = Asked::new(&provider, &messages, &tools);
     if let Some(fewer) = compaction::when_full(context, round.fill, &asked, tried).await? {
         messages = fewer;

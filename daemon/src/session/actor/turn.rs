@@ -1,13 +1,14 @@
 //! Turns as the actor sees them: beginning, steps, retries.
 
 use super::{Actor, Draft, Running};
+use crate::presentation::Toolkit;
 use crate::provider::Message;
 use crate::session::message::{Again, Reply};
 use crate::session::port::Port;
 use crate::session::state::{Token, thought_of};
 use crate::session::{Prompt, SessionError, SessionResult, WhenBusy, restart};
 use crate::store::{Durability, Pace};
-use crate::toolbox::{BoxFuture, Toolbox};
+use crate::toolbox::BoxFuture;
 use crate::turn::compaction::Fill;
 use crate::turn::round::RoundEnd;
 use crate::turn::step::{self, Step};
@@ -158,7 +159,12 @@ impl Actor {
     }
 
     /// The turn keeps the tools that it begins with to its end.
-    fn spawn_turn(&mut self, turn: TurnId, work: Option<Work>, tools: JoinHandle<Arc<Toolbox>>) {
+    fn spawn_turn(
+        &mut self,
+        turn: TurnId,
+        work: Option<Work>,
+        tools: JoinHandle<(Arc<dyn Toolkit>, Vec<String>)>,
+    ) {
         let Some(mailbox) = self.own.upgrade() else {
             return;
         };
@@ -170,7 +176,7 @@ impl Actor {
             cwd: self.shared.cwd.clone(),
             env: Arc::clone(&self.shared.env),
             spill_dir: self.spill_dir(),
-            toolbox: self.shared.workspace.toolbox(),
+            toolkit: self.shared.present(self.shared.workspace.toolbox()).0,
             max_reply_bytes: self.shared.services.limits.max_reply_bytes,
             compact_at_percent: self.shared.services.limits.compact_at_percent,
             cancel: cancel.clone(),
@@ -180,8 +186,9 @@ impl Actor {
             // Who cancels does not wait for the tools.
             tokio::select! {
                 read = tools => {
-                    if let Ok(toolbox) = read {
-                        context.toolbox = toolbox;
+                    if let Ok((toolkit, missing)) = read {
+                        context.toolkit = toolkit;
+                        missing.iter().for_each(|missing| context.port.warn(missing));
                     }
                 }
                 () = context.cancel.cancelled() => {}
@@ -197,10 +204,9 @@ impl Actor {
     }
 
     /// Begins to read the session's tools, as their files are now.
-    fn read_tools(&self) -> JoinHandle<Arc<Toolbox>> {
-        let workspace = Arc::clone(&self.shared.workspace);
-        let agent = self.shared.agent.clone();
-        tokio::spawn(async move { workspace.tools_for(agent.as_ref()).await })
+    fn read_tools(&self) -> JoinHandle<(Arc<dyn Toolkit>, Vec<String>)> {
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move { shared.present(shared.tools().await) })
     }
 
     /// Begins to read the system prompt: files are read while the round trip's beginning is committed.

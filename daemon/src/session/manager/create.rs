@@ -1,6 +1,7 @@
 //! How sessions come and go: made for a directory, forked, deleted. Must never write events of a loaded session.
 
 use super::Sessions;
+use crate::presentation::{FIELD, Means, toolkit};
 use crate::provider::Provider;
 use crate::provider::registry::Providers;
 use crate::session::actor::now_ms;
@@ -13,6 +14,7 @@ use crate::store::{Durability, Entry, Pace, SessionRow, StoreError};
 use crate::toolbox::source::script::agent::Choice;
 use crate::workspace::Workspace;
 use protocol::daemon::Change;
+use protocol::expression::Expression;
 use protocol::id::SessionId;
 use protocol::session::{Session, SessionState};
 use serde_json::{Value, json};
@@ -49,6 +51,7 @@ impl Sessions {
         // Held until the session itself holds it, so that what a plugin was started for does not end in between.
         let workspace = self.services().workspaces.get(&cwd);
         workspace.needed_by(&id);
+        self.check_toolbox(&workspace, &new).await?;
         let provider = self
             .build(&workspace, &provider_name, new.model.clone(), &env)
             .await?;
@@ -74,6 +77,25 @@ impl Sessions {
         let workspace = self.services().workspaces.get(cwd);
         let choice = workspace.choose(name, &vars).await;
         new.vars = Some(choice.map_err(SessionError::Invalid)?.variables);
+        Ok(())
+    }
+
+    /// What a session is made with has to be there now; later it goes on without what is not any more.
+    async fn check_toolbox(
+        &self,
+        workspace: &Arc<Workspace>,
+        new: &NewSession,
+    ) -> SessionResult<()> {
+        let Some(expression) = &new.toolbox else {
+            return Ok(());
+        };
+        let agent = new.agent.clone().map(|name| Choice {
+            name,
+            variables: new.vars.clone().unwrap_or_default(),
+        });
+        let toolbox = workspace.tools_for(agent.as_ref()).await;
+        let settings = Arc::clone(&self.services().shown);
+        toolkit(Some(expression), FIELD, &Means { toolbox, settings })?;
         Ok(())
     }
 
@@ -251,6 +273,11 @@ pub(super) fn agent_of(settings: &str) -> Option<Choice> {
         name: settings["agent"].as_str()?.to_owned(),
         variables: serde_json::from_value(settings["vars"].clone()).unwrap_or_default(),
     })
+}
+
+pub(super) fn toolbox_of(settings: &str) -> Option<Expression> {
+    let settings: Value = serde_json::from_str(settings).ok()?;
+    serde_json::from_value(settings.get("toolbox")?.clone()).ok()
 }
 
 /// Names and values that no process can be given are refused here, where it can still be said whose they are.

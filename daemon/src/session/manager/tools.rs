@@ -2,6 +2,7 @@
 
 use super::Sessions;
 use super::create::{directory, tool_env};
+use crate::presentation::Toolkit;
 use crate::provider::Provider;
 use crate::provider::registry::BuildOptions;
 use crate::session::message::{ByHand, Handle, Msg};
@@ -13,6 +14,7 @@ use crate::workspace::Workspace;
 use crate::workspace::plugins::Slash;
 use crate::workspace::servers::ServerInfo;
 use crate::workspace::skills::Skill;
+use protocol::expression::Expression;
 use protocol::id::SessionId;
 use protocol::provider::{ModelInfo, ProviderInfo, ProviderInstance};
 use protocol::session::Session;
@@ -24,10 +26,15 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 impl Sessions {
-    pub async fn tools(&self, session: &SessionId) -> SessionResult<ToolList> {
+    /// What the model is shown, or would be with this expression.
+    pub async fn tools(
+        &self,
+        session: &SessionId,
+        toolbox: Option<&Expression>,
+    ) -> SessionResult<ToolList> {
         let handle = self.open(session).await?;
         let rules = Port::new(handle.clone()).rules().await;
-        let mut list = handle.shared.tools().await.list(&rules);
+        let mut list = handle.shared.describe(toolbox, &rules).await?;
         for problem in handle.shared.workspace.problems().await {
             if !list.problems.contains(&problem) {
                 list.problems.push(problem);
@@ -36,14 +43,23 @@ impl Sessions {
         Ok(list)
     }
 
+    /// All tools that a session's model has or reaches.
+    pub async fn all_tools(&self, session: &SessionId) -> SessionResult<ToolList> {
+        let handle = self.open(session).await?;
+        let rules = Port::new(handle.clone()).rules().await;
+        Ok(handle.shared.describe_all(&rules).await)
+    }
+
     /// Runs a tool through the gate, as a model's call would. It goes on when the caller goes away.
     pub async fn run_tool(
         &self,
         session: &SessionId,
         name: &str,
         arguments: Value,
+        toolbox: Option<Expression>,
     ) -> SessionResult<Map<String, Value>> {
         let handle = self.open(session).await?;
+        let toolkit = handle.shared.by_hand(toolbox.as_ref()).await?;
         let (name, spill_dir) = (
             name.to_owned(),
             self.services().spill_dir.join(session.as_str()),
@@ -51,7 +67,7 @@ impl Sessions {
         let running = self
             .inner
             .actors
-            .spawn(run_by_hand(handle, name, arguments, spill_dir));
+            .spawn(run_by_hand(handle, toolkit, name, arguments, spill_dir));
         running.await.map_err(|_| SessionError::Stopping)?
     }
 
@@ -240,6 +256,7 @@ fn over(all: &mut Vec<ProviderInfo>, more: Vec<ProviderInfo>) {
 
 async fn run_by_hand(
     handle: Handle,
+    toolkit: Arc<dyn Toolkit>,
     name: String,
     arguments: Value,
     spill_dir: PathBuf,
@@ -266,7 +283,7 @@ async fn run_by_hand(
         permissions: port.rules().await,
         port,
     };
-    let ran = handle.shared.tools().await.run(run).await;
+    let ran = toolkit.run(run).await;
     let (result, ms) = (ran.result.clone(), ran.ms);
     handle
         .ask(move |reply| Msg::ByHandDone {

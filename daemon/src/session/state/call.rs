@@ -25,9 +25,7 @@ impl State {
                 }
             }
             EventKind::CallStarted { call } => {
-                if let Some(open) = self.open_calls.iter_mut().find(|c| c.call == *call) {
-                    open.started = true;
-                }
+                self.call_started(call);
             }
             EventKind::Done { call, result, .. } => self.done(call, result),
             EventKind::ApprovalAsked { .. } => self.asked(event),
@@ -89,6 +87,21 @@ impl State {
             by_model: message.is_some(),
             started: false,
         });
+    }
+
+    /// A call within a call is what both do: from then on neither is run again.
+    fn call_started(&mut self, call: &CallId) {
+        let mut next = Some(call.clone());
+        while let Some(call) = next {
+            let Some(open) = self.open_calls.iter_mut().find(|c| c.call == call) else {
+                return;
+            };
+            next = match open.started {
+                true => None,
+                false => open.parent.clone(),
+            };
+            open.started = true;
+        }
     }
 
     fn done(&mut self, call: &CallId, result: &Map<String, Value>) {

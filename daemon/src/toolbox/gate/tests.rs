@@ -582,7 +582,7 @@ fn replacing_a_tool_keeps_its_place_and_drops_its_aliases() {
     let list = toolbox.list(&Permissions::default());
     assert_eq!(
         json!(list.shadowed),
-        json!([{"name": "wc", "source": "builtin", "by": "plugin x"}])
+        json!([{"name": "wc", "kept": "plugin x", "dropped": "builtin"}])
     );
     assert_eq!(
         (list.tools[0].source.as_str(), list.tools[0].approval),

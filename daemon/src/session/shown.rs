@@ -1,0 +1,105 @@
+//! A session's tools as its model has them, as people see them, and as they are run by hand.
+//! Must never decide what a tool may do.
+
+use super::actor::Shared;
+use super::{SessionError, SessionResult};
+use crate::presentation::{
+    FIELD, Means, SOURCE, Toolkit, merge, reached, toolkit, toolkit_there_is,
+};
+use crate::toolbox::Toolbox;
+use crate::toolbox::permission::Permissions;
+use protocol::expression::Expression;
+use protocol::tool::{Policy, ToolInfo, ToolList};
+use std::sync::Arc;
+
+impl Shared {
+    /// These tools as the model has them, and what is missing of what the session was made with.
+    pub fn present(&self, toolbox: Arc<Toolbox>) -> (Arc<dyn Toolkit>, Vec<String>) {
+        let (toolkit, missing) = toolkit_there_is(self.toolbox.as_ref(), &self.means(toolbox));
+        let missing = missing.iter().map(ToString::to_string);
+        (toolkit, missing.collect())
+    }
+
+    /// What the model is shown, or would be shown with this expression.
+    pub async fn describe(
+        &self,
+        expression: Option<&Expression>,
+        permissions: &Permissions,
+    ) -> SessionResult<ToolList> {
+        let toolbox = self.tools().await;
+        let mut list = ToolList {
+            tools: Vec::new(),
+            ..toolbox.list(permissions)
+        };
+        let toolkit = match expression {
+            Some(_) => toolkit(expression, FIELD, &self.means(toolbox))?,
+            None => {
+                let (toolkit, missing) = self.present(toolbox);
+                list.problems.extend(missing);
+                toolkit
+            }
+        };
+        list.tools = shown(&*toolkit, permissions);
+        list.shadowed = toolkit.shadowed();
+        list.unknown_names = toolkit.unknown_names();
+        list.reached = toolkit.reached();
+        Ok(list)
+    }
+
+    /// All that the model has or reaches.
+    pub async fn describe_all(&self, permissions: &Permissions) -> ToolList {
+        let toolbox = self.tools().await;
+        let list = toolbox.list(permissions);
+        let toolkit = reached(self.toolbox.as_ref(), &self.means(toolbox));
+        ToolList {
+            tools: shown(&*toolkit, permissions),
+            shadowed: toolkit.shadowed(),
+            ..list
+        }
+    }
+
+    /// What can be run by hand: with an expression exactly what it stands for, else all that the model has or reaches.
+    pub async fn by_hand(
+        &self,
+        expression: Option<&Expression>,
+    ) -> Result<Arc<dyn Toolkit>, SessionError> {
+        let means = self.means(self.tools().await);
+        if expression.is_some() {
+            return Ok(toolkit(expression, FIELD, &means)?);
+        }
+        let direct = reached(self.toolbox.as_ref(), &means);
+        let (presented, _) = toolkit_there_is(self.toolbox.as_ref(), &means);
+        Ok(match presented.reached() {
+            0 => presented,
+            _ => merge(direct, presented),
+        })
+    }
+
+    fn means(&self, toolbox: Arc<Toolbox>) -> Means {
+        Means {
+            toolbox,
+            settings: Arc::clone(&self.services.shown),
+        }
+    }
+}
+
+fn shown(toolkit: &dyn Toolkit, permissions: &Permissions) -> Vec<ToolInfo> {
+    let aliases_of = |name: &str| {
+        let aliases = toolkit.aliases().iter();
+        let of = aliases.filter(|(_, real)| real == name);
+        of.map(|(alias, _)| alias.clone()).collect()
+    };
+    let definitions = toolkit.definitions();
+    let each = toolkit.tools().iter().zip(definitions.iter());
+    each.map(|(tool, definition)| ToolInfo {
+        definition: definition.clone(),
+        aliases: aliases_of(tool.name()),
+        source: tool.origin().to_owned(),
+        // They only hand on.
+        approval: match tool.origin() {
+            SOURCE => Policy::Allow,
+            _ => permissions.shown(tool),
+        },
+    })
+    .collect()
+}

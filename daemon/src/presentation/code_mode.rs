@@ -254,7 +254,7 @@ fn failed(failure: Failure, tool: String) -> Failed {
     Failed {
         tool: Some(tool),
         retryable: failure.retryable,
-        details: failure.details,
+        details: failure.details.map(|details| *details),
         ..Failed::new(&failure.code, &failure.message)
     }
 }

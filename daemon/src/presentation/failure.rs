@@ -17,7 +17,7 @@ pub struct Failure {
     pub retryable: bool,
     pub origin: Origin,
     /// What the tool adds for programs.
-    pub details: Option<Value>,
+    pub details: Option<Box<Value>>,
 }
 
 /// A failure that no tool gave, such as that of a name that is no tool's. It is not worth trying again.
@@ -58,7 +58,7 @@ impl Failure {
             message,
             retryable: result.get("retryable") == Some(&Value::Bool(true)),
             origin,
-            details: result.get("details").cloned(),
+            details: result.get("details").cloned().map(Box::new),
         })
     }
 
@@ -100,7 +100,7 @@ impl Failure {
             result.insert("retryable".to_owned(), json!(true));
         }
         if let Some(details) = &self.details {
-            result.insert("details".to_owned(), details.clone());
+            result.insert("details".to_owned(), Value::clone(details));
         }
         finish(result)
     }
@@ -142,6 +142,6 @@ mod tests {
         let read = Failure::of(&ran).expect("it failed");
         assert_eq!((&*read.code, read.origin), ("not_found", Origin::Handler));
         assert!(read.retryable);
-        assert_eq!(read.details, Some(json!({"page": 7})));
+        assert_eq!(read.details.as_deref(), Some(&json!({"page": 7})));
     }
 }

@@ -94,7 +94,13 @@ impl CallPort for Port {
         self.note(format!("ask {} {}", question.tool, question.arguments));
         let (answer, reason) = self.answer;
         let reason = reason.map(str::to_owned);
-        Box::pin(async move { Ok(Verdict { answer, reason }) })
+        Box::pin(async move {
+            Ok(Verdict {
+                answer,
+                reason,
+                grant: None,
+            })
+        })
     }
     fn started<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
         self.note(format!("started {call}"));

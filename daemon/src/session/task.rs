@@ -74,6 +74,8 @@ async fn create(sessions: &Sessions, parent: &Handle, task: &Task) -> SessionRes
         env: Some((*parent.shared.env).clone()),
         provider: Some(provider),
         model,
+        // What is handed on is done with no more than one has oneself.
+        toolbox: parent.shared.toolbox.clone(),
         ..NewSession::default()
     };
     sessions.create_for(new, task.clone()).await

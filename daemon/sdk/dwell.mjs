@@ -54,7 +54,8 @@ export const session = {
     /** `after([tool], (args, result, {toolName}) => ...)`. */
     after: (...given) => hook("after", given),
     /** Runs a tool through the gate; resolves to its result, a failure too. */
-    run: (name, args = {}) => call("tool/run", { session: session.id, name, arguments: args }),
+    run: (name, args = {}) =>
+      call("tool/run", { session: session.id, name, arguments: args, call: scope.getStore()?.call ?? null }),
   },
   commands: {
     /** `register(name, {description, completions}, handler)`; the handler takes the rest of the line, or null. */
@@ -99,7 +100,8 @@ function take(message) {
     if (message.error) reject?.(Object.assign(new Error(message.error.message), message.error));
     else resolve?.(message.result);
   } else if (message.id !== undefined) {
-    scope.run({ session: message.params?.session ?? null, id: message.id }, () => answer(message));
+    const { session = null, call = null } = message.params ?? {};
+    scope.run({ session, call, id: message.id }, () => answer(message));
   } else if (message.method === "provider/release") {
     instances.delete(message.params.instance);
   }
@@ -111,7 +113,9 @@ async function answer({ id, method, params = {} }) {
     if (!methods[method]) throw Object.assign(new Error(`there is no method ${method} here`), { code: -32601 });
     reply = JSON.stringify({ id, result: (await methods[method](params)) ?? null });
   } catch (error) {
-    if (error.code === undefined) console.error(error);
+    // Refusing is what hooks are for.
+    if (method === "plugin/hook") console.error(`${params.id}: ${error?.message ?? error}`);
+    else if (error.code === undefined) console.error(error);
     const code = Number.isInteger(error.code) ? error.code : -32000;
     reply = JSON.stringify({ id, error: { code, message: String(error?.message ?? error) } });
   }

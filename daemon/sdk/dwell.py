@@ -14,6 +14,7 @@ os.dup2(2, 1)  # what other programs print goes to the log
 _writing, _ids, _waiting = threading.Lock(), itertools.count(1), {}
 _current = contextvars.ContextVar("session", default=None)
 _fetch = contextvars.ContextVar("fetch", default=None)
+_call = contextvars.ContextVar("call", default=None)
 _setups, _tools, _hooks, _commands, _providers, _instances = [], {}, {}, {}, {}, {}
 _ready = False
 
@@ -78,7 +79,7 @@ class Toolbox:
 
     def run(self, name, arguments=None):
         """Runs a tool through the gate and returns its result, a failure too."""
-        return call("tool/run", session=session.id, name=name, arguments=arguments or {})
+        return call("tool/run", session=session.id, name=name, arguments=arguments or {}, call=_call.get())
 
 
 class Commands:
@@ -173,6 +174,7 @@ def _answer(message):
     params = message.get("params") or {}
     _current.set(params.get("session"))
     _fetch.set(message["id"])
+    _call.set(params.get("call"))
     try:
         handler = _methods.get(message["method"])
         if handler is None:
@@ -180,7 +182,9 @@ def _answer(message):
         answer = {"id": message["id"], "result": handler(params)}
         text = json.dumps(answer)
     except Exception as error:
-        if not isinstance(error, Error):
+        if message["method"] == "plugin/hook":  # refusing is what hooks are for
+            print(f"{params['id']}: {error!r}", file=sys.stderr)
+        elif not isinstance(error, Error):
             traceback.print_exc()
         code = getattr(error, "code", None) or -32000
         text = json.dumps({"id": message["id"], "error": {"code": code, "message": str(error) or type(error).__name__}})

@@ -9,7 +9,7 @@ pub mod result;
 pub mod schema;
 pub mod source;
 pub mod tool;
-mod web;
+pub mod web;
 
 use hook::{Hook, Hooks};
 use permission::Permissions;

@@ -50,6 +50,7 @@ pub struct Workspaces {
 struct Shared {
     places: Places,
     scripts: Scripts,
+    skills: skills::Known,
     trusts: Trusts,
     /// Those that somebody holds, and some that nobody does any more.
     open: Mutex<HashMap<PathBuf, Weak<Workspace>>>,
@@ -61,6 +62,7 @@ impl Workspaces {
     pub fn new(places: Places) -> Self {
         let shared = Shared {
             trusts: Trusts::open(&places.state_dir),
+            skills: skills::Known::default(),
             scripts: Scripts::new(places.script_tools.clone(), &places.home, &places.state_dir),
             places,
             open: Mutex::default(),

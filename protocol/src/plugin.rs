@@ -95,6 +95,9 @@ pub struct ToolParams {
 pub struct HookParams {
     /// The session.
     pub session: SessionId,
+    /// The call that is about to run, or has run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
     /// The hook's own name.
     pub id: String,
     /// Where it runs.

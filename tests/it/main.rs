@@ -23,6 +23,7 @@ mod provider;
 mod script_tools;
 mod servers;
 mod session;
+mod skills;
 mod store;
 mod task;
 mod terminal;

@@ -469,6 +469,119 @@ fn plugin_of_the_documentation_needs_no_sdk() {
     assert_eq!(words(&mut client, &session, "/upper hello"), ["hello"]);
 }
 
+#[test]
+fn provider_of_the_documentation_needs_no_sdk() {
+    let page = include_str!("../../daemon/docs/plugins.md");
+    let text = page.split("```bash\n").nth(2).unwrap();
+    let text = text.split("```").next().unwrap();
+    let daemon = daemon_with(&[("parrot.sh", text)], "");
+    let ask = ["ask", "-p", "parrot", "hello there"];
+    assert_eq!(Dwell::new(&daemon).args(ask).ok(), "hello there\n");
+}
+
+#[test]
+fn guard_that_cannot_be_set_up_refuses_every_call_by_name_and_another_broken_plugin_does_not() {
+    let guard = "import nothing_of_that_name\nsession.toolbox.before('execute')\n";
+    let daemon = daemon_with(
+        &[
+            ("broken.py", "import nothing_of_that_name\n"),
+            ("wc.py", WC_PYTHON),
+        ],
+        "",
+    );
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    let path = json!({"path": "a.txt"});
+    assert_eq!(run(&mut client, &session, "wc", &path)["ok"], true);
+    let file = put(&daemon, "guard.py", guard);
+    let refused = read(&mut client, &session);
+    let error = refused["error"].as_str().unwrap();
+    for part in [
+        "the plugin guard ended with exit status 1",
+        "may guard calls",
+        "on_failure",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    assert_eq!(run(&mut client, &session, "wc", &path)["ok"], false);
+    assert_eq!(words(&mut client, &session, "/w"), ["/wc"]);
+    assert_eq!(client.turn(&session, "say on").said(), "on");
+    fs::rename(&file, file.with_file_name("_guard.py")).unwrap();
+    put(&daemon, "broken.py", "");
+    assert_eq!(read(&mut client, &session)["ok"], true);
+
+    let daemon = daemon_with(
+        &[("guard.py", guard)],
+        "[plugin]\non_failure = \"ignore\"\n",
+    );
+    daemon.write("a.txt", "x");
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    assert_eq!(read(&mut client, &session)["ok"], true);
+}
+
+#[test]
+fn names_that_nobody_can_use_are_told_and_a_hook_that_cannot_be_read_refuses() {
+    let setup = r#"{"tools": [{"name": "a b"}, {"name": "who"}], "commands": [{"name": "x y"}, {"name": "fine"}], "providers": [{"name": "no good"}]}"#;
+    let daemon = daemon_with(&[("odd.sh", &bash(setup, r#"reply '{"text": "me"}'"#))], "");
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    assert_eq!(run(&mut client, &session, "who", &json!({}))["text"], "me");
+    let tools = client.call("tool/list", json!({"session": session}));
+    let problems = tools["problems"].to_string();
+    for part in [
+        "the plugin odd: its tool",
+        "a b",
+        "its command",
+        "its provider",
+    ] {
+        assert!(problems.contains(part), "{part}: {problems}");
+    }
+    assert_eq!(words(&mut client, &session, "/fi"), ["/fine"]);
+    let hook = r#"{"hooks": [{"id": "h", "point": "befor"}]}"#;
+    put(&daemon, "odd.sh", &bash(hook, "reply null"));
+    let error = read(&mut client, &session)["error"].to_string();
+    assert!(
+        error.contains("the plugin odd: its hook") && error.contains("befor"),
+        "{error}"
+    );
+}
+
+#[test]
+fn call_that_a_plugin_makes_in_its_tool_or_hook_is_a_child_and_recursion_ends() {
+    let plugin = r#"
+import dwell
+@dwell.setup
+def all(session):
+    @session.toolbox.add("who", "Who", {"again": {"type": "boolean"}})
+    def who(args):
+        return {"inner": session.toolbox.run("who" if args.get("again") else "list", {"again": True} if args.get("again") else {})}
+    @session.toolbox.before("glob")
+    def loop(args):
+        result = session.toolbox.run("glob", {"pattern": "*"})
+        if "error" in result: raise Exception(result["error"])
+    @session.commands.register("who")
+    def command(rest):
+        return str(session.toolbox.run("list")["ok"])
+"#;
+    let daemon = daemon_with(&[("who.py", plugin)], "");
+    let (mut client, session) = session(&daemon);
+    let events = client.turn(&session, "do who {}");
+    let doing = events.of("doing");
+    assert_eq!(doing.len(), 2, "{doing:?}");
+    assert_eq!(
+        (&doing[1]["name"], &doing[1]["parent"]),
+        (&json!("list"), &doing[0]["call"])
+    );
+    let deep = run(&mut client, &session, "who", &json!({"again": true})).to_string();
+    assert!(deep.contains("deep"), "{deep}");
+    let looped = run(&mut client, &session, "glob", &json!({"pattern": "*"}))["error"].to_string();
+    assert!(looped.contains("deep"), "{looped}");
+    assert_eq!(command(&mut client, &session, "/who")["output"], "True");
+    let log = client.history(&session);
+    assert_eq!(log.of("doing").last().unwrap()["parent"], Value::Null);
+}
+
 fn toml_hook(point: &str, tool: &str, command: &str, more: &str) -> String {
     format!(
         "[[hooks]]\npoint = \"{point}\"\ntool = \"{tool}\"\ncommand = '''{command}'''\n{more}\n"

@@ -20,5 +20,6 @@ pub mod model;
 pub mod procfs;
 pub mod sandbox;
 pub mod servers;
+pub mod site;
 pub mod tmux;
 pub mod wait;

@@ -6,7 +6,7 @@ pub(super) mod capture;
 mod edit;
 pub(super) mod environment;
 pub(super) mod execute;
-mod fetch;
+pub mod fetch;
 mod file;
 mod git;
 mod glob;

@@ -323,6 +323,7 @@ impl Gate {
                 env: Arc::clone(&self.run.env),
                 result: result.cloned(),
                 port: Arc::clone(&self.run.port),
+                from: self.call(),
             };
             let running = AssertUnwindSafe(hook.run(call)).catch_unwind();
             let failure = match self.unless_cancelled(running).await? {

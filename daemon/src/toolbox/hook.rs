@@ -1,6 +1,7 @@
 //! Hooks: what runs around every handler, by point and tool, in the order added.
 //! Must never run for an alias, an unknown tool or invalid arguments; that order is the gate's.
 
+use super::tool::Call;
 use super::{BoxFuture, CallPort};
 use protocol::id::{CallId, SessionId};
 use serde_json::{Map, Value};
@@ -21,6 +22,8 @@ pub struct HookCall {
     /// The handler's object before `ok` is added; only after it.
     pub result: Option<Arc<Map<String, Value>>>,
     pub port: Arc<dyn CallPort>,
+    /// For calls that the hook itself makes.
+    pub from: Call,
 }
 
 type Body = dyn Fn(HookCall) -> BoxFuture<'static, Result<(), String>> + Send + Sync;

@@ -38,7 +38,8 @@ pub(in crate::toolbox) async fn build(builder: ClientBuilder) -> Result<Client, 
     }
 }
 
-pub(in crate::toolbox) fn is_loopback(url: &Url) -> bool {
+/// Whether a URL leads to this machine.
+pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"
         || host

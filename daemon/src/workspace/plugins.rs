@@ -3,9 +3,11 @@
 
 mod add;
 mod ask;
+mod calls;
 mod find;
 mod listen;
 mod plugin;
+mod said;
 mod sdk;
 mod slash;
 
@@ -39,6 +41,17 @@ pub struct Settings {
     /// Variables with keys that plugins are given. The daemon's others they have anyhow, but tools could read a key out of
     /// a plugin's process.
     pub keys: Vec<String>,
+    /// What becomes of calls while a plugin that may guard them cannot be set up.
+    pub on_failure: OnFailure,
+}
+
+/// What becomes of calls that nobody guards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    #[default]
+    Refuse,
+    Ignore,
 }
 
 impl Default for Settings {
@@ -47,6 +60,7 @@ impl Default for Settings {
             hook_ms: 30_000,
             setup_ms: 20_000,
             keys: Vec::new(),
+            on_failure: OnFailure::default(),
         }
     }
 }

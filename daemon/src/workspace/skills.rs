@@ -1,12 +1,22 @@
 //! Skills: texts that the model reads when it needs them, found in `.agents/skills/` of the user and of the directory.
 //! Must never run anything of a skill; like `AGENTS.md` it is words for the model, and counts without trust.
 
+mod archive;
+mod published;
+mod site;
+mod take;
+
+pub use site::Offer;
+pub use take::{Existing, Taken};
+
 use super::{Shared, Workspace, file};
 use crate::toolbox::Toolbox;
 use crate::toolbox::tool::{Access, Call, Outcome, Tool};
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The longest `SKILL.md`.
 const LONGEST: u64 = 256 * 1024;
@@ -24,11 +34,27 @@ pub struct Skill {
     pub folder: PathBuf,
 }
 
+/// Skills that were read, so that a file is read again only when it is another, and what sites were seen to offer.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Held for a look only, as is the other.
+    read: Mutex<HashMap<PathBuf, (Stamp, Option<Skill>)>>,
+    /// By site: the digest of what was shown last.
+    shown: Mutex<BTreeMap<String, String>>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Stamp {
+    file: (u64, u64),
+    size: u64,
+    changed: (i64, i64),
+}
+
 /// The user's skills, with the directory's over those of the same name, by name.
 pub(super) fn of(shared: &Shared, cwd: &Path) -> Vec<Skill> {
     let mut all: Vec<Skill> = Vec::new();
     for root in [&*shared.places.home, cwd] {
-        for skill in inside(&root.join(".agents/skills")) {
+        for skill in inside(&shared.skills, &root.join(".agents/skills")) {
             match all.iter_mut().find(|known| known.name == skill.name) {
                 Some(known) => *known = skill,
                 None => all.push(skill),
@@ -40,13 +66,50 @@ pub(super) fn of(shared: &Shared, cwd: &Path) -> Vec<Skill> {
     all
 }
 
-fn inside(folder: &Path) -> Vec<Skill> {
+fn inside(known: &Known, folder: &Path) -> Vec<Skill> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    // What is being put there has a dot in front.
+    let hidden = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.as_encoded_bytes()[0] == b'.')
+    };
+    folders.retain(|path| !hidden(path));
     folders.sort();
-    folders.into_iter().filter_map(read).collect()
+    folders
+        .into_iter()
+        .filter_map(|folder| known.skill(folder))
+        .collect()
+}
+
+impl Known {
+    fn shown(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn skill(&self, folder: PathBuf) -> Option<Skill> {
+        let found = std::fs::metadata(folder.join("SKILL.md")).ok()?;
+        let stamp = Stamp {
+            file: (found.dev(), found.ino()),
+            size: found.len(),
+            changed: (found.ctime(), found.ctime_nsec()),
+        };
+        let mut read_before = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, skill)) = read_before.get(&folder)
+            && *known == stamp
+        {
+            return skill.clone();
+        }
+        // Folders that are gone never come back as often as this.
+        if read_before.len() >= 10 * MOST {
+            read_before.clear();
+        }
+        let skill = read(folder.clone());
+        read_before.insert(folder, (stamp, skill.clone()));
+        skill
+    }
 }
 
 fn read(folder: PathBuf) -> Option<Skill> {
@@ -107,6 +170,11 @@ fn field(head: &str, name: &str) -> Option<String> {
     let quoted = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
     let bare = quoted('"').or_else(|| quoted('\'')).unwrap_or(&value);
     Some(bare.to_owned())
+}
+
+/// The name that a `SKILL.md` gives itself.
+fn head_name(text: &str) -> Option<String> {
+    field(split(text).0, "name").filter(|name| !name.is_empty())
 }
 
 /// What the system prompt says of them; none when there are none.
@@ -174,6 +242,50 @@ impl Workspace {
     /// Its skills as the files are now.
     pub async fn skills(&self) -> Vec<Skill> {
         self.blocking(of).await.unwrap_or_default()
+    }
+
+    /// What a site publishes.
+    pub async fn offer(&self, site: &str) -> Result<Offer, String> {
+        site::fetch(site).await
+    }
+
+    /// All of an offer was shown: it can be taken.
+    pub fn was_shown(&self, offer: &Offer) {
+        let mut shown = self.shared.skills.shown();
+        if shown.len() >= MOST {
+            shown.clear();
+        }
+        shown.insert(offer.site.clone(), offer.digest());
+    }
+
+    /// Puts skills that a site publishes into the user's home: all, or those named. An error when the site offers
+    /// something else than what was shown, or has none of a name.
+    pub async fn take(
+        &self,
+        site: &str,
+        names: &[String],
+        existing: Existing,
+    ) -> Result<Vec<Taken>, String> {
+        let offer = site::fetch(site).await?;
+        let shown = self.shared.skills.shown().get(&offer.site).cloned();
+        if shown != Some(offer.digest()) {
+            let site = &offer.site;
+            return Err(match shown {
+                None => format!(
+                    "what {site} publishes was not shown yet: /skills fetch {site} shows it"
+                ),
+                Some(_) => format!(
+                    "{site} publishes something else than what was shown: /skills fetch {site} shows it"
+                ),
+            });
+        }
+        let wanted = offer.wanted(names)?;
+        let putting = self.blocking(move |shared, _| {
+            let folder = shared.places.home.join(".agents/skills");
+            let put = |skill: &site::Offered| take::take(&folder, skill, existing);
+            wanted.iter().map(put).collect()
+        });
+        putting.await?
     }
 }
 

@@ -13,7 +13,7 @@ use crate::toolbox::source::script::agent::{Choice, Definition};
 use crate::workspace::Workspace;
 use crate::workspace::plugins::Slash;
 use crate::workspace::servers::ServerInfo;
-use crate::workspace::skills::Skill;
+use crate::workspace::skills::{Existing, Offer, Skill, Taken};
 use protocol::expression::Expression;
 use protocol::id::SessionId;
 use protocol::provider::{ModelInfo, ProviderInfo, ProviderInstance};
@@ -170,6 +170,33 @@ impl Sessions {
         let handle = self.open(session).await?;
         let restarted = handle.shared.workspace.restart_mcp(name).await;
         restarted.map_err(SessionError::Invalid)
+    }
+
+    /// What a site publishes; all of it has to be shown before any of it can be taken.
+    pub async fn offered_skills(&self, session: &SessionId, site: &str) -> SessionResult<Offer> {
+        let workspace = Arc::clone(&self.open(session).await?.shared.workspace);
+        let offer = workspace.offer(site).await;
+        offer.map_err(SessionError::Refused)
+    }
+
+    /// People saw all of it.
+    pub async fn skills_were_shown(&self, session: &SessionId, offer: &Offer) -> SessionResult<()> {
+        let handle = self.open(session).await?;
+        handle.shared.workspace.was_shown(offer);
+        Ok(())
+    }
+
+    /// Puts skills that were shown into the user's home.
+    pub async fn take_skills(
+        &self,
+        session: &SessionId,
+        site: &str,
+        names: &[String],
+        existing: Existing,
+    ) -> SessionResult<Vec<Taken>> {
+        let workspace = Arc::clone(&self.open(session).await?.shared.workspace);
+        let taken = workspace.take(site, names, existing).await;
+        taken.map_err(SessionError::Refused)
     }
 
     /// Starts the plugins of a session's directory anew and reads the hooks; tells what is wrong.

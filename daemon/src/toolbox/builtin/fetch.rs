@@ -68,6 +68,54 @@ fn check_scheme(url: &Url) -> Result<(), String> {
     }
 }
 
+/// A whole document of at most so many bytes, with redirects within its host; none where there is none. Each URL on the
+/// way has to be allowed.
+pub async fn document(
+    client: &Client,
+    url: &Url,
+    limit: usize,
+    allowed: fn(&Url) -> Result<(), String>,
+) -> Result<Option<Vec<u8>>, String> {
+    let mut url = url.clone();
+    for _ in 0..=REDIRECTS {
+        allowed(&url)?;
+        let request = client.get(url.clone()).send();
+        let response = request.await.map_err(|error| cannot(&url, &error))?;
+        let Some(target) = redirect(&url, &response)? else {
+            return whole(&url, response, limit).await;
+        };
+        if !is_same_host(&url, &target) {
+            return Err(format!("{url} redirects to another host, {target}"));
+        }
+        url = target;
+    }
+    Err(format!(
+        "cannot fetch {url}: more than {REDIRECTS} redirects"
+    ))
+}
+
+async fn whole(url: &Url, mut response: Response, limit: usize) -> Result<Option<Vec<u8>>, String> {
+    let status = response.status();
+    if matches!(status.as_u16(), 404 | 410) {
+        return Ok(None);
+    }
+    if !status.is_success() {
+        return Err(format!("cannot fetch {url}: HTTP {}", status.as_u16()));
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| cannot(url, &error))?
+    {
+        if body.len() + chunk.len() > limit {
+            return Err(format!("{url} is longer than {limit} bytes"));
+        }
+        body.extend(&chunk);
+    }
+    Ok(Some(body))
+}
+
 /// The answer after redirects within the host.
 async fn follow(mut url: Url) -> Result<(Url, Response), String> {
     for _ in 0..=REDIRECTS {
@@ -93,7 +141,7 @@ async fn get(url: &Url) -> Result<Response, String> {
 }
 
 /// Made for each request: it is seldom needed, and would hold certificates in memory for ever.
-async fn client(url: &Url) -> Result<Client, String> {
+pub async fn client(url: &Url) -> Result<Client, String> {
     let builder = web::builder(url)
         .redirect(reqwest::redirect::Policy::none())
         .pool_max_idle_per_host(0);

@@ -56,6 +56,7 @@ pub(super) async fn command(hook: &ShellHook, cwd: PathBuf, call: &HookCall) -> 
 fn input(hook: &ShellHook, call: &HookCall) -> Vec<u8> {
     let params = HookParams {
         session: call.session.clone(),
+        call: Some(call.call.clone()),
         id: hook.command.clone(),
         point: hook.point,
         tool: call.tool.clone(),

@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// Adds all that the plugin has said.
 pub(super) fn to(toolbox: &mut Toolbox, plugin: &Arc<Plugin>) {
     let setup = plugin.setup();
+    if let Some(why) = plugin.unguarded() {
+        toolbox.before(None, refusal(plugin, why));
+    }
     for provided in &setup.tools {
         toolbox.add(tool(plugin, provided));
     }
@@ -24,9 +27,19 @@ pub(super) fn to(toolbox: &mut Toolbox, plugin: &Arc<Plugin>) {
             HookPoint::After => toolbox.after(info.tool.as_deref(), hook),
         }
     }
-    if let Some(problem) = plugin.problem() {
+    for problem in plugin.problem().into_iter().chain(plugin.faults()) {
         toolbox.problem(problem);
     }
+}
+
+/// Nobody knows what the plugin would have let pass.
+fn refusal(plugin: &Plugin, why: String) -> Hook {
+    let file = plugin.found.path.display();
+    let error = format!(
+        "{why}; it may guard calls, so none runs until it works: mend {file} and /reload, take it away, put `_` before its \
+         name, or set on_failure = \"ignore\" in [plugin] of config.toml"
+    );
+    Hook::sync(&plugin.name, move |_: &HookCall| Err(error.clone()))
 }
 
 fn tool(plugin: &Arc<Plugin>, provided: &ProvidedTool) -> Tool {
@@ -60,6 +73,7 @@ async fn run(
         name: name.clone(),
         arguments,
     });
+    let _working = plugin.calls.work_on(call);
     let result = plugin.ask("plugin/tool", &params).await?;
     serde_json::from_str(result.get())
         .map_err(|_| format!("the plugin {} gave no object for {name}", plugin.name))
@@ -71,6 +85,7 @@ fn hook(plugin: &Arc<Plugin>, info: &HookInfo) -> Hook {
     Hook::new(&name, move |call: HookCall| {
         let params = raw(&HookParams {
             session: call.session,
+            call: Some(call.call),
             id: id.clone(),
             point,
             tool: call.tool,
@@ -78,7 +93,9 @@ fn hook(plugin: &Arc<Plugin>, info: &HookInfo) -> Hook {
             result: call.result.map(Arc::unwrap_or_clone),
         });
         let plugin = Arc::clone(&plugin);
+        let working = plugin.calls.work_on(call.from);
         async move {
+            let _working = working;
             let limit = plugin.means.hook();
             let passed = plugin
                 .ask_within(limit, Silence::Kills, "plugin/hook", &params)

@@ -58,6 +58,41 @@ impl Found {
     }
 }
 
+/// Where hooks are spoken of, one of these words stands: in the SDKs' names and in the protocol's.
+const GUARDS: [&str; 3] = ["before", "after", "hook"];
+/// More than this is no script.
+const LONGEST: u64 = 1 << 20;
+
+impl Found {
+    /// Whether it may add hooks, as far as its text and that of the files which it may read tell. Blocks on the disk.
+    pub(super) fn may_guard(&self) -> bool {
+        let folder = self
+            .path
+            .parent()
+            .and_then(|folder| std::fs::read_dir(folder).ok());
+        let helpers = folder
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
+        let is_helper = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default();
+            name.as_encoded_bytes().first() == Some(&b'_')
+        };
+        let helpers = helpers.filter(is_helper).filter(|path| path.is_file());
+        speaks_of_hooks(&self.path) || helpers.into_iter().any(|path| speaks_of_hooks(&path))
+    }
+}
+
+fn speaks_of_hooks(path: &Path) -> bool {
+    let bytes = file::read(path, LONGEST).ok().flatten();
+    match bytes.map(String::from_utf8) {
+        Some(Ok(text)) => GUARDS.iter().any(|word| text.contains(word)),
+        // Nobody can tell.
+        Some(Err(_)) | None => true,
+    }
+}
+
 /// The user's plugins, then those of a trusted directory; each folder in the order of file names.
 pub(in crate::workspace) fn of(shared: &Shared, cwd: &Path, state: TrustState) -> Vec<Found> {
     let mut all = inside(&shared.places.home.join(".agents/plugins"));
@@ -143,6 +178,25 @@ mod tests {
             ("own", How::Itself),
         ];
         assert_eq!(seen, expected.map(|(name, how)| (name.to_owned(), how)));
+    }
+
+    #[test]
+    fn file_that_may_add_hooks_is_known_by_its_words_and_those_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &[u8]| fs::write(folder.path().join(name), text).unwrap();
+        put("a.py", b"session.toolbox.add('x')");
+        put("b.py", b"session.toolbox.before()");
+        put("c.sh", b"reply '{\"hooks\": []}'");
+        put("d.sh", b"\xff\xfe");
+        let guards = || -> Vec<bool> {
+            inside(folder.path())
+                .iter()
+                .map(super::Found::may_guard)
+                .collect()
+        };
+        assert_eq!(guards(), [false, true, true, true]);
+        put("_shared.py", b"def guard(toolbox): toolbox.before()");
+        assert_eq!(guards(), [true; 4]);
     }
 
     #[test]

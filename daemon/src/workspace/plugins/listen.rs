@@ -1,10 +1,12 @@
 //! What a plugin says on its own: calls of the daemon's methods, and news of what it adds.
 //! Must never know a method but those of plugins; the others are the desk's.
 
-use super::Means;
+use super::calls::Asked;
 use super::plugin::Plugin;
+use super::{Means, said};
 use crate::stdio_rpc::{BoxFuture, Handler, Live, Refusal, Streams};
-use protocol::plugin::{EVENT, Setup};
+use crate::toolbox::tool::Call;
+use protocol::plugin::EVENT;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::{Arc, OnceLock, Weak};
@@ -65,16 +67,27 @@ impl Ear {
     }
 
     fn update(&self, params: &RawValue) {
-        match (
-            self.plugin.upgrade(),
-            serde_json::from_str::<Setup>(params.get()),
-        ) {
-            (Some(plugin), Ok(setup)) => plugin.update(setup),
+        match (self.plugin.upgrade(), said::read(params.get())) {
+            (Some(plugin), Ok(said)) => plugin.update(said),
             (Some(plugin), Err(error)) => {
-                tracing::warn!(plugin = plugin.name, %error, "its plugin/update cannot be read");
+                tracing::warn!(
+                    plugin = plugin.name,
+                    error,
+                    "its plugin/update cannot be read"
+                );
             }
             (None, _) => {}
         }
+    }
+
+    /// The call that a `tool/run` is made for, where it is made for one.
+    fn parent_of(&self, method: &str, params: &RawValue) -> Option<(Call, Asked)> {
+        if method != "tool/run" {
+            return None;
+        }
+        let asked: Asked = serde_json::from_str(params.get()).ok()?;
+        let parent = self.plugin.upgrade()?.calls.parent_of(&asked)?;
+        Some((parent, asked))
     }
 }
 
@@ -109,6 +122,13 @@ impl Handler for Ear {
         method: String,
         params: Box<RawValue>,
     ) -> BoxFuture<'static, Result<Value, Refusal>> {
+        if let Some((parent, asked)) = self.parent_of(&method, &params) {
+            return Box::pin(async move {
+                Ok(Value::Object(
+                    parent.run(&asked.name, asked.arguments()).await,
+                ))
+            });
+        }
         match &self.line {
             Some(line) => line.call(method, params),
             None => Box::pin(std::future::ready(Err(Refusal::no_method(&method)))),

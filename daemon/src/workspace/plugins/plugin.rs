@@ -1,9 +1,11 @@
 //! One plugin: its process, started when it is needed and anew when it has ended, and what it said it adds.
 //! Must never keep a session waiting longer than its deadlines, nor start over and over without a pause.
 
+use super::calls::Calls;
 use super::find::Found;
 use super::listen::Ear;
-use super::{Means, held};
+use super::said::{self, Said};
+use super::{Means, OnFailure, held};
 use crate::process::Spawn;
 use crate::stdio_rpc::{BoxFuture, CallError, Host, Live, Peer, Streams, raw};
 use protocol::id::SessionId;
@@ -34,11 +36,25 @@ pub(in crate::workspace) struct Plugin {
     this: Weak<Plugin>,
     /// Held while it starts, so that it starts once.
     slot: tokio::sync::Mutex<Slot>,
-    /// What it said last. Held for a look only.
+    /// What it works on.
+    pub(super) calls: Calls,
+    /// What it said last, in two parts. Held for a look only.
     setup: Mutex<Arc<Setup>>,
+    told: Mutex<Told>,
     /// Why it does not run, for people. Held for a look only.
     problem: Mutex<Option<String>>,
     changes: Arc<AtomicU64>,
+}
+
+/// What is known of the hooks that it may have.
+#[derive(Default)]
+struct Told {
+    /// What is wrong with what it said.
+    faults: Vec<String>,
+    /// Why hooks of it may be missing.
+    unguarded: Option<String>,
+    /// Whether it has said what it adds since it was last stopped.
+    once: bool,
 }
 
 #[derive(Default)]
@@ -69,7 +85,9 @@ impl Plugin {
             session,
             this: this.clone(),
             slot: tokio::sync::Mutex::default(),
+            calls: Calls::default(),
             setup: Mutex::default(),
+            told: Mutex::default(),
             problem: Mutex::default(),
             changes,
         })
@@ -94,13 +112,37 @@ impl Plugin {
         held(&self.problem).clone()
     }
 
-    /// What it adds is another from now on.
-    pub(super) fn update(&self, setup: Setup) {
-        let mut known = held(&self.setup);
-        if **known != setup {
-            *known = Arc::new(setup);
-            self.changes.fetch_add(1, Ordering::Relaxed);
+    /// What is wrong with what it said.
+    pub(super) fn faults(&self) -> Vec<String> {
+        let faults = held(&self.told).faults.clone();
+        let named = |fault: String| format!("{}: {fault}", self.label);
+        faults.into_iter().map(named).collect()
+    }
+
+    /// Why calls may lack a guard of it.
+    pub(super) fn unguarded(&self) -> Option<String> {
+        match self.means.settings.on_failure {
+            OnFailure::Refuse => held(&self.told).unguarded.clone(),
+            OnFailure::Ignore => None,
         }
+    }
+
+    /// What it adds is another from now on.
+    pub(super) fn update(&self, said: Said) {
+        let lost = said
+            .lost_hook
+            .map(|fault| format!("{}: {fault}", self.label));
+        *held(&self.told) = Told {
+            faults: said.faults,
+            unguarded: lost,
+            once: true,
+        };
+        self.change(said.setup);
+    }
+
+    fn change(&self, setup: Setup) {
+        *held(&self.setup) = Arc::new(setup);
+        self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Its process has ended by itself.
@@ -111,7 +153,15 @@ impl Plugin {
 
     /// Starts it for the first time. A failure is kept for people.
     pub(super) async fn begin(&self) {
-        let _ = self.live().await;
+        let Err(why) = self.live().await else { return };
+        let found = self.found.clone();
+        let looking = tokio::task::spawn_blocking(move || found.may_guard());
+        let guards = looking.await.unwrap_or(true);
+        let mut told = held(&self.told);
+        if guards && !told.once {
+            told.unguarded = Some(why);
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Ends its process, as a person asked: the next start is at once, and what it added is forgotten but for its
@@ -124,7 +174,8 @@ impl Plugin {
         }
         *slot = Slot::default();
         let providers = self.setup().providers.clone();
-        self.update(Setup {
+        *held(&self.told) = Told::default();
+        self.change(Setup {
             providers,
             ..Setup::default()
         });
@@ -202,12 +253,12 @@ impl Plugin {
             .map_err(|error| format!("{} did not start: {error}", self.label))?;
         let live = Arc::new(Live::new(&self.label, peer, streams));
         ear.speaks_to(&live);
-        let setup = self.ask_setup(&live.peer).await?;
-        self.update(setup);
+        let said = self.ask_setup(&live.peer).await?;
+        self.update(said);
         Ok(live)
     }
 
-    async fn ask_setup(&self, peer: &Peer) -> Result<Setup, String> {
+    async fn ask_setup(&self, peer: &Peer) -> Result<Said, String> {
         let params = raw(&SetupParams {
             session: self.session.clone(),
             cwd: self.cwd.display().to_string(),
@@ -224,7 +275,7 @@ impl Plugin {
                 format!("{label} cannot be set up: {}", refusal.message)
             }
         })?;
-        serde_json::from_str(setup.get())
+        said::read(setup.get())
             .map_err(|error| format!("what {label} says that it adds cannot be read: {error}"))
     }
 

@@ -193,7 +193,10 @@ impl Toolbox {
 
     /// Something about a source that people should see in `list`.
     pub fn problem(&mut self, text: impl Into<String>) {
-        self.problems.push(text.into());
+        let text = text.into();
+        if !self.problems.contains(&text) {
+            self.problems.push(text);
+        }
     }
 
     /// What models are shown, in order.

@@ -13,6 +13,7 @@ pub mod servers;
 pub mod skills;
 mod tools;
 pub mod trust;
+mod watch;
 
 use crate::toolbox::permission::Permissions;
 use crate::toolbox::source::script::load::{Scripts, Settings};
@@ -56,7 +57,13 @@ struct Shared {
     open: Mutex<HashMap<PathBuf, Weak<Workspace>>>,
     /// What every directory has; made once, when the first needs it.
     builtins: OnceLock<Arc<Toolbox>>,
+    watches: watch::Watches,
+    /// Known once there are sessions.
+    tell: OnceLock<Tell>,
 }
+
+/// Tells people who work in a directory.
+pub type Tell = Box<dyn Fn(&Path, &str) + Send + Sync>;
 
 impl Workspaces {
     pub fn new(places: Places) -> Self {
@@ -67,6 +74,8 @@ impl Workspaces {
             places,
             open: Mutex::default(),
             builtins: OnceLock::new(),
+            watches: watch::Watches::default(),
+            tell: OnceLock::new(),
         };
         Self {
             shared: Arc::new(shared),
@@ -85,10 +94,17 @@ impl Workspaces {
             toolbox: Mutex::new(tools::Known::only(self.shared.builtins())),
             plugins: Plugins::new(self.shared.places.plugins.clone(), cwd),
             servers: Servers::new(&self.shared.places.servers, cwd),
+            watching: watch::Watching::default(),
             shared: Arc::clone(&self.shared),
         });
         open.insert(cwd.to_owned(), Arc::downgrade(&workspace));
         workspace
+    }
+
+    /// What goes wrong with a directory's files while people work there is told through this from now on.
+    pub fn tell_through(&self, tell: Tell) {
+        // There is one set of sessions in a daemon.
+        let _ = self.shared.tell.set(tell);
     }
 
     /// Reads the hooks of `config.toml` anew; with a file that cannot be used they stay as they were.
@@ -129,6 +145,7 @@ pub struct Workspace {
     toolbox: Mutex<tools::Known>,
     plugins: Plugins,
     servers: Servers,
+    watching: watch::Watching,
 }
 
 impl Workspace {

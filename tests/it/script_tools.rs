@@ -1,5 +1,7 @@
 //! Scripts as tools, as a person has them: files in folders, `tool/list`, turns and the command line.
 
+mod watch;
+
 use harness::client::TestClient;
 use harness::daemon::TestDaemon;
 use harness::dwell::Dwell;

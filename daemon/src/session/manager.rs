@@ -8,14 +8,16 @@ mod tools;
 
 use crate::provider::Provider;
 use crate::session::actor::{Loaded, Shared, now_ms};
+use crate::session::live::Piece;
 use crate::session::message::{Handle, Msg};
 use crate::session::services::Services;
 use crate::session::state::State;
 use crate::session::{SessionResult, actor};
 use crate::store::SessionRow;
+use protocol::event::Level;
 use protocol::id::SessionId;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -58,13 +60,31 @@ impl Sessions {
     pub fn new(services: Services) -> Self {
         let loaded = Mutex::default();
         let (actors, sweeping) = (TaskTracker::new(), AtomicBool::new(false));
-        Self {
-            inner: Arc::new(Inner {
-                services: Arc::new(services),
-                loaded,
-                actors,
-                sweeping,
-            }),
+        let inner = Arc::new(Inner {
+            services: Arc::new(services),
+            loaded,
+            actors,
+            sweeping,
+        });
+        let weak = Arc::downgrade(&inner);
+        let tell = move |cwd: &Path, text: &str| {
+            if let Some(inner) = weak.upgrade() {
+                Self { inner }.warn(cwd, text);
+            }
+        };
+        inner.services.workspaces.tell_through(Box::new(tell));
+        Self { inner }
+    }
+
+    /// Tells those who look at a session of this directory. Who comes later sees what is wrong in the list of tools.
+    fn warn(&self, cwd: &Path, text: &str) {
+        let here = self.handles().into_iter();
+        let watched = |handle: &Handle| handle.shared.cwd == cwd && handle.feed.clients() > 0;
+        for handle in here.filter(watched) {
+            handle.live.push(Piece::Notice {
+                level: Level::Warning,
+                text: text.to_owned(),
+            });
         }
     }
 

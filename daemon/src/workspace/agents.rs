@@ -61,6 +61,7 @@ impl Workspace {
         }
         match loaded.await {
             Ok(loaded) => {
+                self.knows_agent(&choice.name, &loaded.problems);
                 for tool in loaded.tools {
                     toolbox.add(tool);
                 }

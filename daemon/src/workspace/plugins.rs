@@ -278,6 +278,7 @@ impl Workspace {
 
     /// A session works here; plugins that start are told of the last one.
     pub fn needed_by(&self, session: &SessionId) {
+        self.watching.use_it();
         self.plugins.needed_by(session);
     }
 

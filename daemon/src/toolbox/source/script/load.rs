@@ -15,7 +15,7 @@ use folder::{File, Folder};
 use known::Known;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +60,13 @@ pub struct Listing {
     problems: Vec<String>,
 }
 
+impl Listing {
+    /// Whether there is nothing to be told of.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.problems.is_empty()
+    }
+}
+
 /// The files of an agent's own tools, and which shared ones it chooses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentFiles {
@@ -101,6 +108,17 @@ impl Scripts {
             folder.list(&mut listing);
         }
         listing
+    }
+
+    /// The folders that are there whose files decide what `list` gives, and what these agents have.
+    pub fn places(&self, cwd: &Path, own: Own, agents: &[String]) -> BTreeSet<PathBuf> {
+        let mut places = BTreeSet::new();
+        for folder in self.folders(cwd, own) {
+            places.extend(folder.places());
+            places.extend(agents.iter().map(|agent| folder.agent(agent)));
+        }
+        places.retain(|place| place.is_dir());
+        places
     }
 
     /// The agents there are, by name, and what is wrong with others; blocks on the disk.

@@ -59,6 +59,11 @@ impl Folder {
         Self { root, named: false }
     }
 
+    /// Where its files and its list are.
+    pub(super) fn places(&self) -> [PathBuf; 2] {
+        [self.root.dir.clone(), self.root.dir.join("tools")]
+    }
+
     /// The folders of agents in it, by name.
     pub(super) fn agents(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.root.dir.join("agents"))

@@ -14,6 +14,7 @@ mod mcp;
 mod model;
 mod permissions;
 mod plugin;
+mod prompt;
 mod provider;
 pub mod registry;
 mod reload;
@@ -80,14 +81,28 @@ impl Commands {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session's commands: the daemon's, with those of its directory's plugins over them.
+    /// A session's commands: the daemon's, with those of its directory's plugins over them, and the prompts of
+    /// its servers.
     pub async fn of(&self, session: &SessionId) -> SessionResult<Registry> {
         let slashes = self.sessions.commands(session).await?;
         let mut registry = self.registry().clone();
         for slash in slashes {
             registry.register(plugin::command(slash));
         }
+        for prompt in self.sessions.prompts(session).await? {
+            registry.register(prompt::command(prompt));
+        }
         Ok(registry)
+    }
+
+    /// As `of`, where somebody wants a command of this name: a server's prompts are known once it runs.
+    async fn with(&self, session: &SessionId, name: &str) -> SessionResult<Registry> {
+        let registry = self.of(session).await?;
+        if registry.find(name).is_some() || !name.contains(':') {
+            return Ok(registry);
+        }
+        self.sessions.wake_servers(session).await?;
+        self.of(session).await
     }
 
     /// A session's commands, in the order of their registration.
@@ -114,7 +129,7 @@ impl Commands {
         name: &str,
         args: Option<&str>,
     ) -> SessionResult<CommandResult> {
-        let registry = self.of(session).await?;
+        let registry = self.with(session, name).await?;
         let Some(command) = registry.find(name) else {
             return Ok(refused(registry.unknown(name)));
         };

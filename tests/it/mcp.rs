@@ -3,6 +3,7 @@
 use harness::binaries::root;
 use harness::client::TestClient;
 use harness::daemon::TestDaemon;
+use harness::mcp::HttpServer;
 use harness::procfs;
 use harness::sandbox::Sandbox;
 use harness::wait::{SOON, until_true};
@@ -609,4 +610,134 @@ fn servers_of_the_newest_version_are_spoken_with_without_a_handshake() {
     assert_eq!(echo["content"], "x", "{echo}");
     let shown = command(&mut client, &session, "/mcp");
     assert!(shown.contains("MCP 2026-07-28"), "{shown}");
+}
+
+#[test]
+fn prompts_are_commands_that_run_a_turn() {
+    let daemon = daemon_with(&[("fake", "")], "");
+    let (mut client, session) = session(&daemon);
+    client.attach(&session, None);
+    assert_eq!(
+        command(&mut client, &session, "/fake:greet Ann very warmly"),
+        ""
+    );
+    let events = client.until_ended();
+    let said = &events.one("turn_started")["text"];
+    assert_eq!(said, "Say hello to Ann very warmly");
+    assert_eq!(command(&mut client, &session, "/fake:plain"), "");
+    let events = client.until_ended();
+    let said = &events.one("turn_started")["text"];
+    assert_eq!(said, "user: first\n\nassistant: second\n\nuser: third");
+    let missing = command(&mut client, &session, "/fake:greet");
+    assert_eq!(missing, "error: who is missing: /fake:greet who [how]");
+    let listed = client.call("command/list", json!({"session": session}));
+    let greet = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == "/fake:greet");
+    assert_eq!(greet.unwrap()["description"], "who [how]: Say hello");
+    let complete = json!({"session": session, "line": "/fake:g"});
+    let completed = client.call("command/complete", complete);
+    assert_eq!(completed["candidates"][0]["text"], "/fake:greet");
+    let unknown = command(&mut client, &session, "/fake:nothing");
+    assert!(
+        unknown.starts_with("error: unknown command: \"/fake:nothing\""),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn resources_are_mentioned_and_their_text_is_put_beneath() {
+    let daemon = daemon_with(&[("fake", "")], "");
+    let (mut client, session) = session(&daemon);
+    let text =
+        "read @fake:note://one, @fake:note://raw and @fake:note://gone; not @other:x nor a@b:c";
+    let turn = client.turn(&session, text);
+    let said = turn.one("turn_started")["text"].as_str().unwrap();
+    let expected = format!(
+        "{text}\n\n<resource server=\"fake\" uri=\"note://one\">\nthe text of one\n</resource>\
+         \n\n<resource server=\"fake\" uri=\"note://raw\">\n[note://raw, x/raw, 3 bytes: it is not shown]\n</resource>\
+         \n\n[@fake:note://gone cannot be read: the MCP server fake: no such resource]"
+    );
+    assert_eq!(said, expected);
+    let complete = json!({"session": session, "line": "see @fake:note://o"});
+    let completed = client.call("command/complete", complete);
+    assert_eq!(completed["candidates"][0]["text"], "@fake:note://one");
+}
+
+fn over_http(words: &[&str], entry: Value) -> (TestDaemon, HttpServer, TestClient, String) {
+    let sandbox = Sandbox::new();
+    let server = HttpServer::start(words, &sandbox.path("notes"));
+    let mut entry = entry;
+    entry["url"] = json!(server.url);
+    put(&sandbox, &json!({"far": entry}));
+    sandbox.permissions(&json!({"far__echo": "allow", "far__slow": "allow", "far__wait": "allow"}));
+    let daemon = TestDaemon::start_in(sandbox);
+    let (client, session) = session(&daemon);
+    (daemon, server, client, session)
+}
+
+#[test]
+fn server_behind_a_url_is_used_as_one_that_is_a_child() {
+    for words in [&[][..], &["json"], &["slash"]] {
+        let (daemon, _server, mut client, session) = over_http(words, json!({"type": "http"}));
+        client.attach(&session, None);
+        let echo = run(&mut client, &session, "far__echo", json!({"text": "hi"}));
+        assert_eq!(
+            echo["content"],
+            "hi",
+            "{words:?}: {echo} {:?}",
+            tools(&mut client, &session)
+        );
+        if words.is_empty() {
+            run(&mut client, &session, "far__slow", json!({}));
+            let events = client.until_type("tool_output");
+            assert!(
+                events.last()["text"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("1/3 step\n")
+            );
+        }
+        let again = command(&mut client, &session, "/mcp restart far");
+        assert!(again.contains("tool      far__echo"), "{again}");
+        drop(client);
+        drop(daemon);
+    }
+}
+
+#[test]
+fn headers_go_to_the_server_and_to_no_other_host() {
+    let headers = json!({"headers": {"X-Key": "k3y"}});
+    let (_daemon, _server, mut client, session) = over_http(&["headers"], headers.clone());
+    assert_eq!(
+        run(&mut client, &session, "far__echo", json!({"text": "hi"}))["content"],
+        "hi"
+    );
+    let (_daemon, _server, mut client, session) = over_http(&["headers"], json!({}));
+    let (_, problems) = tools(&mut client, &session);
+    assert!(
+        problems[0].contains("the MCP server far cannot be reached") && problems[0].contains("403"),
+        "{problems:?}"
+    );
+    let (_daemon, _server, mut client, session) = over_http(&["moved"], headers);
+    let (_, problems) = tools(&mut client, &session);
+    assert!(
+        problems[0].contains("redirects to another host"),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn server_that_is_not_there_is_named() {
+    let (_daemon, server, mut client, session) = over_http(&[], json!({}));
+    assert_eq!(
+        run(&mut client, &session, "far__echo", json!({"text": "hi"}))["content"],
+        "hi"
+    );
+    drop(server);
+    let gone = run(&mut client, &session, "far__echo", json!({"text": "hi"}));
+    let error = gone["error"].as_str().unwrap();
+    assert!(error.contains("the MCP server far"), "{error}");
 }

@@ -16,6 +16,7 @@ pub mod files;
 pub mod gguf;
 pub mod http;
 pub mod local;
+pub mod mcp;
 pub mod model;
 pub mod procfs;
 pub mod sandbox;

@@ -1,4 +1,4 @@
-//! What may stand at the end of a line: command names, their arguments, names of files.
+//! What may stand at the end of a line: command names, their arguments, resources of servers, names of files.
 //! Must never read a file, only directories, and those off the runtime's thread.
 
 use super::Commands;
@@ -26,12 +26,21 @@ pub(super) async fn complete(
             _ => {}
         }
     }
+    let word = line.rsplit(char::is_whitespace).next().unwrap_or_default();
+    if word.starts_with('@') && word.contains(':') {
+        let resources = commands.sessions.resources(session, word).await?;
+        return Ok(words_at(line.len() - word.len(), resources));
+    }
     let home = known.env.get("HOME").map(PathBuf::from);
     Ok(file_names(PathBuf::from(known.cwd), home, line).await)
 }
 
 async fn names(commands: &Commands, session: &SessionId, line: &str) -> SessionResult<Completions> {
-    let infos = commands.list(session).await?.into_iter();
+    let infos = commands
+        .with(session, &line[1..])
+        .await?
+        .infos()
+        .into_iter();
     let matching = infos.filter(|info| info.name.starts_with(line));
     let candidates = matching.map(|info| Candidate {
         text: info.name,

@@ -4,9 +4,12 @@
 
 mod find;
 mod info;
+mod mention;
+mod prompts;
 mod server;
 
 pub use info::{Health, ServerInfo};
+pub use prompts::ServerPrompt;
 
 use super::Workspace;
 use crate::toolbox::Toolbox;
@@ -196,6 +199,21 @@ impl Workspace {
     pub(super) async fn served(&self, base: Arc<Toolbox>, files: Files) -> Arc<Toolbox> {
         self.servers.settle(files).await;
         self.servers.equip(base)
+    }
+
+    /// The servers there are now, none of them started for this.
+    async fn named(&self) -> Vec<Arc<Server>> {
+        let Ok(files) = self.blocking(find::of_workspace).await else {
+            return Vec::new();
+        };
+        self.servers.reconcile(&self.servers.listing(files))
+    }
+
+    /// Starts what does not run, and waits for it as a turn would.
+    pub async fn wake_servers(&self) {
+        if let Ok(files) = self.blocking(find::of_workspace).await {
+            self.servers.settle(files).await;
+        }
     }
 
     /// Its MCP servers as they are, none of them started for this.

@@ -95,17 +95,16 @@ impl Sessions {
     }
 
     pub async fn start(&self, session: &SessionId, prompt: Prompt) -> SessionResult<Started> {
-        self.open(session)
-            .await?
-            .ask(|reply| Msg::Start(prompt, reply))
-            .await
+        let handle = self.open(session).await?;
+        let mut prompt = prompt;
+        prompt.text = handle.shared.workspace.with_resources(prompt.text).await;
+        handle.ask(|reply| Msg::Start(prompt, reply)).await
     }
 
     pub async fn steer(&self, session: &SessionId, text: String) -> SessionResult<u64> {
-        self.open(session)
-            .await?
-            .ask(|reply| Msg::Steer(text, reply))
-            .await
+        let handle = self.open(session).await?;
+        let text = handle.shared.workspace.with_resources(text).await;
+        handle.ask(|reply| Msg::Steer(text, reply)).await
     }
 
     pub async fn cancel(&self, session: &SessionId) -> SessionResult<Cancelled> {

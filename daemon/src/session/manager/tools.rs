@@ -12,7 +12,7 @@ use crate::toolbox::gate::Run;
 use crate::toolbox::source::script::agent::{Choice, Definition};
 use crate::workspace::Workspace;
 use crate::workspace::plugins::Slash;
-use crate::workspace::servers::ServerInfo;
+use crate::workspace::servers::{ServerInfo, ServerPrompt};
 use crate::workspace::skills::{Existing, Offer, Skill, Taken};
 use protocol::expression::Expression;
 use protocol::id::SessionId;
@@ -163,6 +163,32 @@ impl Sessions {
     ) -> SessionResult<(Vec<ServerInfo>, Vec<String>)> {
         let handle = self.open(session).await?;
         Ok(handle.shared.workspace.mcp_servers().await)
+    }
+
+    /// The prompts of the MCP servers of a session's directory, as far as they have run.
+    pub async fn prompts(&self, session: &SessionId) -> SessionResult<Vec<ServerPrompt>> {
+        Ok(self.open(session).await?.shared.workspace.prompts())
+    }
+
+    /// The resources of those servers that may stand for what begins so.
+    pub async fn resources(
+        &self,
+        session: &SessionId,
+        partial: &str,
+    ) -> SessionResult<Vec<String>> {
+        let handle = self.open(session).await?;
+        Ok(handle.shared.workspace.resources(partial))
+    }
+
+    /// Starts those of them that do not run, and waits a while.
+    pub async fn wake_servers(&self, session: &SessionId) -> SessionResult<()> {
+        self.open(session)
+            .await?
+            .shared
+            .workspace
+            .wake_servers()
+            .await;
+        Ok(())
     }
 
     /// Starts an MCP server anew; none is all of them.

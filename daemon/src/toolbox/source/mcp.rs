@@ -10,6 +10,7 @@ mod inventory;
 mod name;
 mod outcome;
 mod progress;
+mod prompt;
 mod schema;
 mod stdio;
 mod throttle;
@@ -17,6 +18,7 @@ mod tool;
 
 pub use connection::{Connection, Failure};
 pub use inventory::{Inventory, Prompt, Resource};
+pub use prompt::arguments;
 pub use tool::{Declared, Server};
 
 use crate::process::mask::Mask;

@@ -270,6 +270,12 @@ impl Connection {
             ServiceError::UnexpectedResponse => {
                 format!("{label} answered something else than was asked")
             }
+            ServiceError::TransportSend(error) => {
+                format!(
+                    "{label} cannot be reached: {}",
+                    short(&http::cause(&*error.error))
+                )
+            }
             other => format!("{label}: {}", short(&other.to_string())),
         }
     }
@@ -389,8 +395,16 @@ fn unreachable(label: &str, name: &str, error: &ClientInitializeError) -> Failur
     if error.is_authorization_required() || error.auth_challenge().is_some() {
         return Failure::Login(format!("{label} wants a login: /mcp login {name}"));
     }
-    let text = super::http::cause(error);
-    Failure::Failed(format!("{label} cannot be reached: {}", short(&text)))
+    Failure::Failed(format!("{label} cannot be reached: {}", told(error)))
+}
+
+/// The cause, without the names of what it came through.
+fn told(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => short(&http::cause(&*error.error)),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => told(fallback),
+        other => short(&other.to_string()),
+    }
 }
 
 /// Holds the service to its end, and says how it came about.

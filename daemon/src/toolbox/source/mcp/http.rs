@@ -5,7 +5,9 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 
@@ -63,6 +65,9 @@ fn named(headers: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, Heade
 }
 
 /// The innermost cause: what is around it says that something failed, and this says what.
-pub(super) fn cause(error: &dyn Error) -> String {
-    web::cause(error)
+pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(inner)) => web::cause(inner),
+        Some(_) | None => web::cause(error),
+    }
 }

@@ -1,0 +1,89 @@
+//! `@SERVER:URI` in what a person says: the resource's text is put beneath. Must never change what was said, nor hold it up
+//! longer than a turn waits for servers.
+
+use super::server::Server;
+use crate::toolbox::source::mcp;
+use crate::workspace::Workspace;
+use std::sync::Arc;
+use tokio::time::timeout;
+
+/// How many count in one text.
+const MOST: usize = 8;
+
+impl Workspace {
+    /// The text with the resources that it mentions.
+    pub async fn with_resources(&self, text: String) -> String {
+        if mentions(&text).is_empty() {
+            return text;
+        }
+        let servers = self.named().await;
+        let of = |name: &str| servers.iter().find(|server| server.config.name == name);
+        let mut whole = text.clone();
+        let found = mentions(&text).into_iter();
+        let found = found.filter_map(|(name, uri)| Some((of(name)?, uri)));
+        for (server, uri) in found.take(MOST) {
+            whole.push_str(&self.resource(server, uri).await);
+        }
+        whole
+    }
+
+    async fn resource(&self, server: &Arc<Server>, uri: &str) -> String {
+        let reading = async { mcp::Server::live(&**server).await?.resource(uri).await };
+        let name = &server.config.name;
+        let limit = self.shared.places.servers.settings.wait();
+        match timeout(limit, reading).await {
+            Ok(Ok(text)) => {
+                format!("\n\n<resource server={name:?} uri={uri:?}>\n{text}\n</resource>")
+            }
+            Ok(Err(why)) => format!("\n\n[@{name}:{uri} cannot be read: {why}]"),
+            Err(_) => {
+                let seconds = limit.as_secs_f64();
+                format!("\n\n[@{name}:{uri} cannot be read: no answer within {seconds} s]")
+            }
+        }
+    }
+
+    /// Resources that may stand for what begins with `@SERVER:`.
+    pub fn resources(&self, partial: &str) -> Vec<String> {
+        let all = self.servers.all();
+        let of = |server: &Arc<Server>| {
+            let name = server.config.name.clone();
+            let resources = server.info().resources.into_iter();
+            resources.map(move |resource| format!("@{name}:{}", resource.uri))
+        };
+        let all = all.iter().flat_map(of);
+        all.filter(|mention| mention.starts_with(partial)).collect()
+    }
+}
+
+/// What may be mentions: server and URI, each once. Whether there is such a server is another question.
+fn mentions(text: &str) -> Vec<(&str, &str)> {
+    let mut all = Vec::new();
+    for word in text.split(|c: char| c.is_whitespace() || "()[]{}<>\"'`".contains(c)) {
+        let word = word.trim_end_matches(['.', ',', ';', ':', '!', '?']);
+        let parts = word.strip_prefix('@').and_then(|word| word.split_once(':'));
+        if let Some((server, uri)) = parts
+            && !server.is_empty()
+            && !uri.is_empty()
+            && !all.contains(&(server, uri))
+        {
+            all.push((server, uri));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mentions;
+
+    #[test]
+    fn mentions_stand_at_the_beginning_of_a_word_and_end_with_it() {
+        let text = "see @docs:file:///a.md, (@b:x://y?z=1) and @docs:file:///a.md. me@host:22 @src/main.rs @:x @x:";
+        assert_eq!(
+            mentions(text),
+            [("docs", "file:///a.md"), ("b", "x://y?z=1")]
+        );
+        assert!(mentions("nothing here").is_empty());
+    }
+}

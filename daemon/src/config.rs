@@ -1,6 +1,7 @@
 //! `config.toml` and the directories: what people set, read once at start. Must never create or change a file.
 
 use crate::model::Settings as ModelSettings;
+use crate::presentation::code_mode::Settings as CodeSettings;
 use crate::presentation::usual::Settings as PresentationSettings;
 use crate::provider::settings::Settings as ProviderSettings;
 use crate::session::conversation::History;
@@ -34,6 +35,7 @@ pub struct Config {
     /// Toolboxes by name.
     pub toolbox: BTreeMap<String, Expression>,
     pub presentation: PresentationSettings,
+    pub code: CodeSettings,
     pub hooks: Vec<ShellHook>,
     pub limits: Limits,
     pub shutdown: Shutdown,

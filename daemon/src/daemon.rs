@@ -243,6 +243,7 @@ fn services(
             named: config.toolbox.clone(),
             chosen: config.session.toolbox.clone(),
             usual: config.presentation.clone(),
+            code: config.code,
         }),
         spill_dir: dirs.state.join("output"),
         changes: broadcast::Sender::new(CHANGES),

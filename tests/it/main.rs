@@ -9,6 +9,7 @@
 mod approval;
 mod attach;
 mod cli;
+mod code_mode;
 mod command;
 mod compaction;
 mod crash;

@@ -21,6 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "config",
         &[
             "model::Settings",
+            "presentation::code_mode::Settings",
             "presentation::usual::Settings",
             "provider::settings::Named",
             "provider::settings::Settings",

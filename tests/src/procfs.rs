@@ -50,6 +50,25 @@ pub fn resident(pid: u32) -> u64 {
     kib * 1024
 }
 
+/// All that runs below a process, supervisors included.
+pub fn descendants(of: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut parents = vec![of];
+    while let Some(parent) = parents.pop() {
+        let Ok(children) = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))
+        else {
+            continue;
+        };
+        let children = children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok());
+        let children: Vec<u32> = children.filter(|pid| alive(*pid)).collect();
+        parents.extend(&children);
+        found.extend(children);
+    }
+    found
+}
+
 /// Processes whose environment or command line holds `mark`: how a test finds what it caused, however far it ran away.
 pub fn marked(mark: &str) -> Vec<u32> {
     let mut found = Vec::new();

@@ -18,6 +18,7 @@ mod source;
 mod tests;
 mod wire;
 
+use super::search::FIND;
 use super::{Failure, SOURCE, Shown, Toolkit, real_name, unknown, within};
 use crate::toolbox::gate::{Ran, Run, coerce};
 use crate::toolbox::result::{Cause, Origin};
@@ -31,25 +32,23 @@ use port::{Grants, ProgramPort};
 use program::Program;
 use protocol::expression::{BadExpression, CodeApproval, CodeLimits};
 use protocol::tool::Definition;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use slots::Slots;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::Failed;
 
 /// The tool that runs programs.
 pub const RUN_CODE: &str = "run_code";
-/// The tool that finds tools, where not all of them are declared.
-const SEARCH_TOOLS: &str = "search_tools";
 
-/// Whether programs may run where no filter of system calls can be had.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Filter {
-    #[default]
-    Needed,
-    /// A setting says so.
-    Optional,
+/// `[code]` of `config.toml`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Run programs also where no filter of system calls can be had.
+    pub unfiltered: bool,
 }
 
 /// Programs of this daemon at once, and how many wait for a place.
@@ -60,7 +59,7 @@ static SLOTS: Slots = Slots::new(4, 8);
 pub struct Rules {
     limits: Limits,
     approval: CodeApproval,
-    filter: Filter,
+    settings: Settings,
 }
 
 impl Rules {
@@ -68,29 +67,38 @@ impl Rules {
     pub fn of(
         limits: &CodeLimits,
         approval: CodeApproval,
-        filter: Filter,
+        settings: Settings,
         path: &str,
     ) -> Result<Self, BadExpression> {
         let bad = |path: String, why: String| BadExpression { path, why };
-        allowed(confine::available(), filter).map_err(|why| bad(path.to_owned(), why))?;
+        allowed(confine::available(), settings).map_err(|why| bad(path.to_owned(), why))?;
         let limits = Limits::of(limits)
             .map_err(|limit| bad(format!("{path}.limits.{}", limit.name), limit.why))?;
         Ok(Self {
             limits,
             approval,
-            filter,
+            settings,
         })
     }
 }
 
 /// Whether programs may run where a filter is available so.
-fn allowed(available: Result<(), String>, filter: Filter) -> Result<(), String> {
-    match (available, filter) {
-        (Ok(()), _) | (Err(_), Filter::Optional) => Ok(()),
-        (Err(why), Filter::Needed) => Err(format!(
+fn allowed(available: Result<(), String>, settings: Settings) -> Result<(), String> {
+    available.or_else(|why| match settings.unfiltered {
+        true => Ok(()),
+        false => Err(format!(
             "code mode is off here: {why}; set unfiltered = true in [code] of config.toml to run programs without one"
         )),
-    }
+    })
+}
+
+/// What a model reads of `run_code`, kept with the toolbox so that it is made once.
+pub type Cell = Arc<OnceLock<Face>>;
+
+pub struct Face {
+    run_code: Arc<Tool>,
+    /// Whether every tool is declared.
+    complete: bool,
 }
 
 pub struct CodeMode {
@@ -107,13 +115,20 @@ impl CodeMode {
     pub fn new(
         inner: Arc<dyn Toolkit>,
         rules: Rules,
+        cell: &Cell,
         search: impl FnOnce(Arc<dyn Toolkit>) -> Arc<dyn Toolkit>,
     ) -> Self {
-        let declarations = Declarations::of(inner.tools());
-        let search = (!declarations.complete).then(|| search(Arc::clone(&inner)));
-        let mut tools = vec![Arc::new(run_code(&declarations, &rules.limits))];
+        let face = cell.get_or_init(|| {
+            let declarations = Declarations::of(inner.tools());
+            Face {
+                run_code: Arc::new(run_code(&declarations, &rules.limits)),
+                complete: declarations.complete,
+            }
+        });
+        let search = (!face.complete).then(|| search(Arc::clone(&inner)));
+        let mut tools = vec![Arc::clone(&face.run_code)];
         let finder = search.iter().flat_map(|search| search.tools());
-        tools.extend(finder.filter(|tool| tool.name() == SEARCH_TOOLS).cloned());
+        tools.extend(finder.filter(|tool| tool.name() == FIND).cloned());
         Self {
             inner,
             search,
@@ -173,7 +188,7 @@ impl CodeMode {
             code,
             tools: self.names(),
             limits: &self.rules.limits,
-            unfiltered: self.rules.filter == Filter::Optional,
+            unfiltered: self.rules.settings.unfiltered,
             slots: self.slots,
             cancel: &run.cancel,
         }
@@ -183,7 +198,7 @@ impl CodeMode {
 
     fn that_has(&self, name: &str) -> Arc<dyn Toolkit> {
         match &self.search {
-            Some(search) if name == SEARCH_TOOLS => Arc::clone(search),
+            Some(search) if name == FIND => Arc::clone(search),
             Some(_) | None => Arc::clone(&self.inner),
         }
     }
@@ -191,7 +206,7 @@ impl CodeMode {
     /// What a program finds in `tools`.
     fn names(&self) -> Vec<String> {
         let all = self.inner.tools().iter().map(|tool| tool.name().to_owned());
-        let finder = self.search.as_ref().map(|_| SEARCH_TOOLS.to_owned());
+        let finder = self.search.as_ref().map(|_| FIND.to_owned());
         let mut names: Vec<String> = all.filter(|name| Some(name) != finder.as_ref()).collect();
         names.extend(finder);
         names
@@ -214,12 +229,16 @@ impl Toolkit for CodeMode {
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Ran> {
         match (real_name(&*self, &run.name), &self.search) {
             (Some(RUN_CODE), _) => Box::pin(self.program(run)),
-            (Some(SEARCH_TOOLS), Some(search)) => Arc::clone(search).run(run),
+            (Some(FIND), Some(search)) => Arc::clone(search).run(run),
             _ => {
                 let ran = unknown(&*self, &run.name);
                 Box::pin(async { ran })
             }
         }
+    }
+
+    fn reached(&self) -> usize {
+        self.inner.tools().len() + self.inner.reached()
     }
 
     fn way_to(&self, name: &str) -> Option<String> {

@@ -1,6 +1,7 @@
 //! What an expression stands for: toolboxes by name, and the one table of operators.
 //! Must never give a toolkit for something that it does not know: the complaint has the path of the field.
 
+use super::code_mode::{self, CodeMode, Rules};
 use super::merge::Merge;
 use super::restrict::Restrict;
 use super::search::Search;
@@ -8,7 +9,7 @@ use super::source::Source;
 use super::usual::{self, usual};
 use super::{FIELD, Toolkit};
 use crate::toolbox::Toolbox;
-use protocol::expression::{BadExpression, Expression};
+use protocol::expression::{BadExpression, Expression, USUAL_HITS};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -32,6 +33,7 @@ pub struct Settings {
     pub chosen: Option<Expression>,
     /// How tools are shown where no expression says it.
     pub usual: usual::Settings,
+    pub code: code_mode::Settings,
 }
 
 /// The toolkit that an expression in the field `path` stands for; the usual one without.
@@ -137,7 +139,22 @@ impl<'a> Build<'a> {
                 let cell = self.means.toolbox.derived(&key, OnceLock::new);
                 Arc::new(Search::new(self.of(of, &inner("search"))?, *limit, cell))
             }
-            Expression::Code { .. } => return absent(path, "code"),
+            Expression::Code {
+                of,
+                limits,
+                approval,
+            } => {
+                let here = format!("{path}.code");
+                let rules = Rules::of(limits, *approval, self.means.settings.code, &here)?;
+                let of = self.of(of, &inner("code"))?;
+                let key = expression.to_value();
+                let toolbox = &self.means.toolbox;
+                let face = toolbox.derived(&format!("presentation::code {key}"), OnceLock::new);
+                let cell =
+                    || toolbox.derived(&format!("presentation::search {key}"), OnceLock::new);
+                let search = |of| Arc::new(Search::new(of, USUAL_HITS, cell())) as Arc<dyn Toolkit>;
+                Arc::new(CodeMode::new(of, rules, &face, search))
+            }
         })
     }
 
@@ -169,13 +186,6 @@ impl<'a> Build<'a> {
             }
         }
     }
-}
-
-fn absent(path: &str, operator: &str) -> Result<Arc<dyn Toolkit>, BadExpression> {
-    Err(BadExpression {
-        path: format!("{path}.{operator}"),
-        why: "is not in this build".to_owned(),
-    })
 }
 
 /// All names that there are, those of the settings first.

@@ -3,6 +3,8 @@
 
 use super::actor::Draft;
 use super::state::{OpenCall, State};
+use crate::presentation::code_mode::RUN_CODE;
+use crate::toolbox::result::finish;
 use crate::turn::step::{Step, next_step};
 use protocol::approval::Approval;
 use protocol::event::{EventKind, TurnStatus};
@@ -116,7 +118,30 @@ pub fn loose_ends(state: &State, turn: &TurnId, pending: &[Draft], why: &str) ->
 
 fn close(state: &State, open: &OpenCall, why: &str, drafts: &mut Vec<Draft>) {
     drafts.extend(withdrawal(state, &open.call, open.turn.as_ref(), why));
-    drafts.push((open.turn.clone(), done(&open.call, why)));
+    let mut end = done(&open.call, why);
+    if let EventKind::Done { result, .. } = &mut end
+        && let Some(calls) = calls_of(state, open)
+    {
+        result.insert("code".to_owned(), json!("cancelled"));
+        result.insert("calls".to_owned(), calls);
+        *result = finish(std::mem::take(result));
+    }
+    drafts.push((open.turn.clone(), end));
+}
+
+/// What a program's call did, for whoever might make it again; nothing of any other call.
+fn calls_of(state: &State, program: &OpenCall) -> Option<Value> {
+    let call = |tool: &str, ok: bool, ms: u64| json!({"tool": tool, "ok": ok, "ms": ms});
+    let ended = program
+        .made
+        .iter()
+        .map(|made| call(&made.tool, made.ok, made.ms));
+    let is_its = |open: &&OpenCall| open.by_program && open.parent.as_ref() == Some(&program.call);
+    let open = state.open_calls.iter().filter(is_its);
+    let calls: Vec<Value> = ended
+        .chain(open.map(|open| call(&open.name, false, 0)))
+        .collect();
+    (program.name == RUN_CODE || !calls.is_empty()).then(|| calls.into())
 }
 
 /// What goes before the end of a call whose questions nobody answered.

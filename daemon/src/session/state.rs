@@ -81,6 +81,18 @@ pub struct OpenCall {
     /// Whether a model made it: only those hold up the turn.
     pub by_model: bool,
     pub started: bool,
+    /// Whether a program made it.
+    pub by_program: bool,
+    /// What its program made, as far as that has ended.
+    pub made: Vec<Made>,
+}
+
+/// A call of a program that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    pub tool: String,
+    pub ok: bool,
+    pub ms: u64,
 }
 
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ const LONGEST: usize = 600;
 
 /// Stands before every declaration.
 const COMMON: &str = "\
-/** What a tool gives when nothing more is known of it. */
+/** What a tool gives when nothing more is known of it: log one to see its members. */
 type Result = { ok: true; [key: string]: any };
 declare class ToolFailure extends Error {
   code: string; tool: string; retryable: boolean; details?: any;

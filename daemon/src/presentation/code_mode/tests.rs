@@ -104,8 +104,9 @@ impl Bench {
 
     fn presented(&self) -> Arc<CodeMode> {
         let path = "toolbox.code";
-        let rules = Rules::of(&self.limits, self.approval, Filter::Needed, path).unwrap();
-        let mut presented = CodeMode::new(self.toolbox(), rules, |inner| inner);
+        let settings = Settings::default();
+        let rules = Rules::of(&self.limits, self.approval, settings, path).unwrap();
+        let mut presented = CodeMode::new(self.toolbox(), rules, &Cell::default(), |inner| inner);
         presented.slots = Box::leak(Box::new(Slots::new(4, 8)));
         Arc::new(presented)
     }

@@ -1,7 +1,8 @@
 //! What the events of calls, and of the questions about them, do to the state. As the fold itself: pure, and never
 //! refuses one.
 
-use super::{Answered, OpenCall, Repeat, State, number};
+use super::{Answered, Made, OpenCall, Repeat, State, number};
+use crate::toolbox::Via;
 use protocol::approval::Approval;
 use protocol::event::{Event, EventKind};
 use protocol::id::CallId;
@@ -27,7 +28,7 @@ impl State {
             EventKind::CallStarted { call } => {
                 self.call_started(call);
             }
-            EventKind::Done { call, result, .. } => self.done(call, result),
+            EventKind::Done { call, result, ms } => self.done(call, result, *ms),
             EventKind::ApprovalAsked { .. } => self.asked(event),
             EventKind::ApprovalAnswered {
                 approval,
@@ -66,6 +67,7 @@ impl State {
             name,
             arguments,
             parent,
+            via,
             ..
         } = &event.kind
         else {
@@ -86,6 +88,8 @@ impl State {
             parent: parent.clone(),
             by_model: message.is_some(),
             started: false,
+            by_program: via.as_deref() == Some(Via::Code.as_str()),
+            made: Vec::new(),
         });
     }
 
@@ -93,7 +97,7 @@ impl State {
     fn call_started(&mut self, call: &CallId) {
         let mut next = Some(call.clone());
         while let Some(call) = next {
-            let Some(open) = self.open_calls.iter_mut().find(|c| c.call == call) else {
+            let Some(open) = self.open_mut(&call) else {
                 return;
             };
             next = match open.started {
@@ -104,12 +108,28 @@ impl State {
         }
     }
 
-    fn done(&mut self, call: &CallId, result: &Map<String, Value>) {
+    fn open_mut(&mut self, call: &CallId) -> Option<&mut OpenCall> {
+        self.open_calls.iter_mut().find(|c| c.call == *call)
+    }
+
+    fn done(&mut self, call: &CallId, result: &Map<String, Value>, ms: u64) {
         let Some(at) = self.open_calls.iter().position(|c| c.call == *call) else {
             return;
         };
         let open = self.open_calls.remove(at);
         self.approvals.retain(|_, a| a.call != *call);
+        if open.by_program
+            && let Some(program) = open
+                .parent
+                .as_ref()
+                .and_then(|parent| self.open_mut(parent))
+        {
+            program.made.push(Made {
+                tool: open.name.clone(),
+                ok: result.get("ok") == Some(&Value::Bool(true)),
+                ms,
+            });
+        }
         if !open.by_model {
             return;
         }

@@ -128,11 +128,11 @@ async fn below_javascript_the_kernel_refuses_files_sockets_and_processes() {
 #[test]
 fn where_there_is_no_filter_programs_do_not_run_unless_a_setting_says_so() {
     let none = || Err("this kernel takes no filter".to_owned());
-    let why = allowed(none(), Filter::Needed).unwrap_err();
+    let why = allowed(none(), Settings::default()).unwrap_err();
     assert!(
         why.starts_with("code mode is off here: this kernel takes no filter; set unfiltered"),
         "{why}"
     );
-    assert_eq!(allowed(none(), Filter::Optional), Ok(()));
-    assert_eq!(allowed(Ok(()), Filter::Needed), Ok(()));
+    assert_eq!(allowed(none(), Settings { unfiltered: true }), Ok(()));
+    assert_eq!(allowed(Ok(()), Settings::default()), Ok(()));
 }

@@ -1,5 +1,6 @@
 //! The table of subcommands: one line here, one file below. Must never hold what a command does.
 
+mod acp;
 mod ask;
 mod attach;
 mod cancel;
@@ -90,6 +91,8 @@ commands! {
     Trust => trust,
     /// See after the daemon
     Daemon => daemon,
+    /// Be an agent for an editor that speaks the Agent Client Protocol
+    Acp => acp,
     /// Call a method of the daemon
     Rpc => rpc,
 }

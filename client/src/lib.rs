@@ -1,6 +1,7 @@
 //! A thin terminal client for `dwelld`. It holds nothing but view state and may be killed at any time: sessions, turns
 //! and questions live in the daemon.
 
+mod acp;
 mod agent;
 mod approval;
 mod ask_tty;

@@ -6,6 +6,7 @@
     reason = "tests stop at the first surprise and spawn what they test"
 )]
 
+mod acp;
 mod approval;
 mod attach;
 mod cli;

@@ -9,8 +9,10 @@
 
 pub mod binaries;
 pub mod client;
+pub mod clients;
 pub mod daemon;
 pub mod dwell;
+pub mod editor;
 pub mod events;
 pub mod files;
 pub mod gguf;

@@ -1,0 +1,143 @@
+//! Opening sessions for the editor: new ones, and those that are there, with their past or without.
+
+use super::session::{From, Open};
+use super::{Bridge, answer, read, text};
+use crate::acp::convert::error::{self, Error};
+use crate::acp::peer::Responder;
+use crate::error::Failure;
+use crate::{agent, open, trust};
+use agent_client_protocol_schema::v1::{
+    LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
+    ResumeSessionRequest, ResumeSessionResponse,
+};
+use protocol::event::Level;
+use protocol::id::SessionId;
+use protocol::session::{Session, SessionRpcClient};
+use serde_json::Value;
+use std::rc::Rc;
+
+impl Bridge {
+    pub(super) async fn create(self: &Rc<Self>, params: Value, reply: Responder) {
+        match self.made(params).await {
+            Ok((open, result, unjoined)) => {
+                reply.send(Ok::<_, Error>(result)).await;
+                self.introduce(&open, &unjoined).await;
+            }
+            Err(error) => reply.send(Err::<(), _>(error)).await,
+        }
+    }
+
+    async fn made(&self, params: Value) -> Result<(Rc<Open>, Value, Vec<String>), Error> {
+        let asked: NewSessionRequest = read(params)?;
+        let cwd = text(&asked.cwd)?;
+        let wishes = &self.wishes;
+        let made = async {
+            let agent = agent::settle(&self.link, &cwd, &wishes.agent, None).await?;
+            open::create_as(&self.link, &cwd, &wishes.model, None, agent).await
+        };
+        let session = made.await.map_err(error::from)?;
+        let options = self.catalogue.options(&session, Default::default()).await;
+        let open = self.follow(session, From::Now);
+        let result = NewSessionResponse::new(open.id.as_str().to_owned())
+            .modes(open.modes())
+            .config_options(options);
+        Ok((open, answer(result)?, names(&asked.mcp_servers)))
+    }
+
+    /// The past comes before the answer.
+    pub(super) async fn load(self: &Rc<Self>, params: Value, reply: Responder) {
+        let work = async {
+            let asked: LoadSessionRequest = read(params)?;
+            let session = self.found(&asked.session_id.0).await?;
+            let options = self.catalogue.options(&session, Default::default()).await;
+            let seq = session.seq;
+            let open = self.follow(session, From::Beginning);
+            let result = LoadSessionResponse::new()
+                .modes(open.modes())
+                .config_options(options);
+            Ok((open, seq, answer(result)?, names(&asked.mcp_servers)))
+        };
+        match work.await {
+            Ok((open, seq, result, unjoined)) => {
+                open.answer_after(seq, reply, result).await;
+                self.introduce(&open, &unjoined).await;
+            }
+            Err(error) => reply.send(Err::<(), Error>(error)).await,
+        }
+    }
+
+    pub(super) async fn resume(self: &Rc<Self>, params: Value, reply: Responder) {
+        let work = async {
+            let asked: ResumeSessionRequest = read(params)?;
+            let session = self.found(&asked.session_id.0).await?;
+            let options = self.catalogue.options(&session, Default::default()).await;
+            let open = self.follow(session, From::Now);
+            let result = ResumeSessionResponse::new()
+                .modes(open.modes())
+                .config_options(options);
+            Ok((open, answer(result)?, names(&asked.mcp_servers)))
+        };
+        match work.await {
+            Ok((open, result, unjoined)) => {
+                reply.send(Ok::<_, Error>(result)).await;
+                self.introduce(&open, &unjoined).await;
+            }
+            Err(error) => reply.send(Err::<(), Error>(error)).await,
+        }
+    }
+
+    pub(super) async fn found(&self, id: &str) -> Result<Session, Error> {
+        let id = SessionId::from(id);
+        let call = self
+            .link
+            .call(async |client| SessionRpcClient::get(client, id.clone()).await);
+        call.await.map_err(error::from)
+    }
+
+    /// Opens it anew if it is open already: the editor wants to hear it from there on.
+    fn follow(&self, session: Session, from: From) -> Rc<Open> {
+        self.shut(&session.id);
+        let (link, peer) = (Rc::clone(&self.link), Rc::clone(&self.peer));
+        let catalogue = Rc::clone(&self.catalogue);
+        let open = Open::start(link, peer, catalogue, session, from, self.notices.get());
+        let id = open.id.clone();
+        self.open.borrow_mut().insert(id, Rc::clone(&open));
+        open
+    }
+
+    /// What an editor may know once it knows the session: its commands, and what does not count or is not there.
+    async fn introduce(&self, open: &Rc<Open>, unjoined: &[String]) {
+        open.tell_commands().await;
+        if !unjoined.is_empty() {
+            let list = unjoined.join(", ");
+            let note = format!(
+                "MCP servers of the editor that are not joined to the session: {list}. Name them in ~/.agents/mcp.json"
+            );
+            open.tell(Level::Warning, &note).await;
+        }
+        if let Ok(Some(note)) = self.untrusted(&open.cwd).await {
+            open.tell(Level::Warning, &note).await;
+        }
+    }
+
+    async fn untrusted(&self, cwd: &str) -> Result<Option<String>, Failure> {
+        let waiting = trust::waiting(&self.link, cwd).await?;
+        let waiting = waiting.filter(|trust| !trust.files.is_empty());
+        Ok(waiting.map(|trust| {
+            format!(
+                "files of .agents/ here do not count before somebody trusts them with `dwell trust`:\n{}",
+                trust::files(&trust)
+            )
+        }))
+    }
+}
+
+fn names(servers: &[McpServer]) -> Vec<String> {
+    let name = |server: &McpServer| match server {
+        McpServer::Http(server) => server.name.clone(),
+        McpServer::Sse(server) => server.name.clone(),
+        McpServer::Stdio(server) => server.name.clone(),
+        _ => "one of an unknown kind".to_owned(),
+    };
+    servers.iter().map(name).collect()
+}

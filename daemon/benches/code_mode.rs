@@ -49,6 +49,12 @@ fn main() {
         median("1,000 calls at once", 100, ROUNDS / 5, calls).await;
         let calls = "await Promise.all(Array.from({length: 10}, () => tools.sleep({ms: 100})))";
         median("10 calls of 100 ms at once", 130, ROUNDS / 5, calls).await;
+        let (took, _) = run_over(many(2000), "return 1", json!({})).await;
+        figure(
+            "an empty program beside 2,000 tools, the first of them",
+            took,
+            50,
+        );
         for code in RUNAWAYS {
             let (took, result) = run(code, json!({"wall_ms": WALL})).await;
             assert_eq!(result["code"], "timeout", "{code}: {result:?}");
@@ -78,10 +84,20 @@ fn figure(what: &str, took: Duration, target: u64) {
 }
 
 async fn run(code: &str, limits: Value) -> (Duration, Map<String, Value>) {
+    run_over(toolbox(), code, limits).await
+}
+
+/// With the declarations made anew, as at the first turn of a session.
+async fn run_over(
+    toolbox: Arc<Toolbox>,
+    code: &str,
+    limits: Value,
+) -> (Duration, Map<String, Value>) {
+    let began = Instant::now();
     let limits: CodeLimits = serde_json::from_value(limits).expect("they are limits");
     let rules = Rules::of(&limits, CodeApproval::Ask, Settings::default(), "code");
     let rules = rules.expect("programs run here");
-    let presented = Arc::new(CodeMode::new(toolbox(), rules, &Cell::default(), |inner| {
+    let presented = Arc::new(CodeMode::new(toolbox, rules, &Cell::default(), |inner| {
         inner
     }));
     let run = Run {
@@ -96,7 +112,6 @@ async fn run(code: &str, limits: Value) -> (Duration, Map<String, Value>) {
         port: Arc::new(Nobody),
         permissions: Arc::default(),
     };
-    let began = Instant::now();
     let ran = presented.run(run).await;
     (began.elapsed(), ran.result)
 }
@@ -119,6 +134,24 @@ fn toolbox() -> Arc<Toolbox> {
             .access(Access::Nothing)
             .handler(sleep),
     );
+    Arc::new(toolbox)
+}
+
+fn many(count: usize) -> Arc<Toolbox> {
+    let mut toolbox = Toolbox::new();
+    for at in 0..count {
+        let nothing = |_: Call, _: Map<String, Value>| async { Ok(Map::new()) };
+        let text = json!({"type": "string", "description": "What it is about"});
+        let tool = Tool::new(
+            &format!("source_{}__tool_{at}", at % 7),
+            "Does one thing or another",
+        );
+        toolbox.add(
+            tool.param("text", text)
+                .access(Access::Nothing)
+                .handler(nothing),
+        );
+    }
     Arc::new(toolbox)
 }
 

@@ -11,6 +11,8 @@
 mod figure;
 #[path = "spine/idle.rs"]
 mod idle;
+#[path = "spine/programs.rs"]
+mod programs;
 #[path = "spine/scripts.rs"]
 mod scripts;
 #[path = "spine/start.rs"]
@@ -31,6 +33,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("script-tools-load", scripts::two_hundred_files),
     ("script-tools-call", scripts::calls),
     ("stream-5000-tokens", turns::five_thousand_tokens),
+    ("programs", programs::programs),
     ("daemon-start", start::daemon_start),
     ("ask-warm", start::ask_warm),
     ("idle-daemon", idle::fifty_sessions),

@@ -1,6 +1,7 @@
 //! Calls of a program: names, inputs, failures, and how many at once.
 
 use super::*;
+use crate::presentation::search::Search;
 
 #[tokio::test]
 async fn tools_are_called_by_any_name_and_await_tools_is_the_object() {
@@ -213,4 +214,42 @@ async fn a_hidden_tool_is_told_how_it_is_reached() {
         error.contains("\"echo\" is reached by run_code with {\"code\":"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn where_not_all_are_declared_programs_find_and_call_the_others() {
+    let bench = Bench::new();
+    let inner = many(2000);
+    let rules = Rules::of(&bench.limits, bench.approval, Settings::default(), "code").unwrap();
+    let search = |of| Arc::new(Search::new(of, 5, Default::default())) as Arc<dyn Toolkit>;
+    let presented = Arc::new(CodeMode::new(inner, rules, &Cell::default(), search));
+    let names: Vec<&str> = presented.tools().iter().map(|tool| tool.name()).collect();
+    assert_eq!(names, [RUN_CODE, FIND]);
+    let code = "const found = await search_tools('widget 1234');
+        const again = await tools.search_tools({query: 'widget 1234'});
+        const name = found.tools[0].name;
+        return [name, again.tools[0].name, (await tools[name]({n: 1})).got]";
+    let run = bench.call(json!({"code": code}));
+    let ran = Arc::clone(&presented).run(run).await;
+    let name = "shop__widget_1234";
+    assert_eq!(
+        ran.result["result"],
+        json!([name, name, {"n": 1}]),
+        "{:?}",
+        ran.result
+    );
+    // As a model does that looks before it writes a program.
+    let mut run = bench.call(json!({"query": "widget 1234"}));
+    run.name = FIND.to_owned();
+    assert_eq!(presented.run(run).await.result["tools"][0]["name"], name);
+}
+
+fn many(count: usize) -> Arc<Toolbox> {
+    let mut toolbox = Toolbox::new();
+    for at in 0..count {
+        let name = format!("shop__widget_{at}");
+        let tool = Tool::new(&name, "Handles one of the widgets").source("shop");
+        toolbox.add(tool.access(Access::Nothing).handler(echo));
+    }
+    Arc::new(toolbox)
 }

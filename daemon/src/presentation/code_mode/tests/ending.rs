@@ -176,6 +176,16 @@ async fn processor_time_is_limited_by_itself() {
 }
 
 #[tokio::test]
+async fn what_heeds_no_interrupt_dies_of_the_limit_of_the_system() {
+    let bench = Bench::limits(json!({"cpu_ms": 10}));
+    let failed = bench
+        .run("await tools.echo({}); for (;;) new Array(2 ** 31).join('')")
+        .await;
+    assert_eq!(failed["code"], "cpu", "{failed}");
+    assert_eq!(failed["calls"][0]["tool"], "echo");
+}
+
+#[tokio::test]
 async fn memory_and_stack_are_limited_and_a_program_may_catch_that() {
     let memory = "the program needs more memory than it may have";
     for (code, failure) in [

@@ -10,6 +10,7 @@ mod export;
 mod fork;
 mod log;
 mod ls;
+mod mcp;
 mod model;
 mod new;
 mod providers;
@@ -87,6 +88,8 @@ commands! {
     Providers => providers,
     /// Fetch and remove models that run on this machine
     Model => model,
+    /// Offer a session's tools to a program that speaks MCP, over stdin and stdout
+    Mcp => mcp,
     /// Decide whether a directory's own .agents/ files count
     Trust => trust,
     /// See after the daemon

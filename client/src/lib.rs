@@ -14,6 +14,7 @@ mod error;
 mod follow;
 mod link;
 mod local;
+mod mcp;
 mod open;
 mod out;
 mod paint;

@@ -193,6 +193,10 @@ pub trait ToolRpc {
         toolbox: Option<Value>,
     ) -> Result<Map<String, Value>, ErrorObjectOwned>;
 
+    /// Stops a call that no turn made; its result then says `cancelled`. One that is over, or never was, is no error.
+    #[method(name = "cancel", param_kind = map, with_extensions)]
+    async fn cancel(&self, session: SessionId, call: CallId) -> Result<Empty, ErrorObjectOwned>;
+
     /// What is wrong with the scripts of a directory and with what they need. Its files are read whether it is trusted or
     /// not, and none is run. `env` is what scripts would see; the plainest of the daemon's own if not given.
     #[method(name = "check", param_kind = map)]

@@ -44,6 +44,20 @@ impl ToolRpcServer for Rpc {
             .map_err(fail)
     }
 
+    async fn cancel(
+        &self,
+        extensions: &Extensions,
+        session: SessionId,
+        call: CallId,
+    ) -> Result<Empty, ErrorObjectOwned> {
+        self.check_controls(extensions, Concerns::Session(&session), "cancel a call")?;
+        self.sessions()
+            .cancel_call(&session, call)
+            .await
+            .map_err(fail)?;
+        Ok(Empty {})
+    }
+
     async fn check(
         &self,
         cwd: String,

@@ -184,6 +184,10 @@ impl Actor {
             Msg::Start(prompt, reply) => self.start(prompt, reply).await,
             Msg::Steer(text, reply) => send(reply, self.steer(text).await),
             Msg::Cancel(reply) => send(reply, self.cancel().await),
+            Msg::CancelCall(call, reply) => {
+                self.cancel_by_hand(&call);
+                send(reply, Ok(()));
+            }
             Msg::Wait(turn, reply) => self.wait(turn, reply),
             Msg::Record(kind, guard, reply) => send(reply, self.record_one(kind, guard).await),
             Msg::Answer(answering, reply) => send(reply, self.answer(answering).await),

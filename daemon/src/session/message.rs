@@ -68,6 +68,7 @@ pub enum Msg {
     Start(Prompt, Reply<Started>),
     Steer(String, Reply<u64>),
     Cancel(Reply<Cancelled>),
+    CancelCall(CallId, Reply<()>),
     Wait(TurnId, Reply<Ended>),
     Record(EventKind, Guard, Reply<u64>),
     Answer(Answering, Reply<u64>),

@@ -49,6 +49,16 @@ impl Actor {
         }
     }
 
+    /// With all calls that it made.
+    pub(super) fn cancel_by_hand(&mut self, call: &CallId) {
+        let within = format!("{call}/");
+        for (running, cancel) in &self.by_hand {
+            if running == call || running.as_str().starts_with(&within) {
+                cancel.cancel();
+            }
+        }
+    }
+
     pub(super) async fn end_by_hand(
         &mut self,
         call: CallId,

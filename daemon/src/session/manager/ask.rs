@@ -7,7 +7,7 @@ use crate::session::{Prompt, SessionError, SessionResult, Subscriber, fork};
 use crate::store::StoreError;
 use protocol::approval::{Answer, Approval, Scope};
 use protocol::event::EventKind;
-use protocol::id::{ApprovalId, QueuedId, SessionId, TurnId};
+use protocol::id::{ApprovalId, CallId, QueuedId, SessionId, TurnId};
 use protocol::session::{Queued, Session};
 use protocol::turn::{Cancelled, Ended, Started};
 use serde_json::Value;
@@ -109,6 +109,14 @@ impl Sessions {
 
     pub async fn cancel(&self, session: &SessionId) -> SessionResult<Cancelled> {
         self.open(session).await?.ask(Msg::Cancel).await
+    }
+
+    /// Stops a call that no turn made, if it still runs.
+    pub async fn cancel_call(&self, session: &SessionId, call: CallId) -> SessionResult<()> {
+        self.open(session)
+            .await?
+            .ask(|reply| Msg::CancelCall(call, reply))
+            .await
     }
 
     pub async fn wait(&self, turn: &TurnId) -> SessionResult<Ended> {

@@ -24,6 +24,7 @@ mod repl;
 mod select;
 #[cfg(test)]
 mod testing;
+mod toolbox;
 mod transport;
 mod trust;
 

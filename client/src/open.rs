@@ -6,6 +6,7 @@ use crate::error::Failure;
 use crate::link::Link;
 use crate::out;
 use crate::paint::{Paint, Part};
+use crate::toolbox::Toolbox;
 use clap::Args;
 use protocol::session::{Session, SessionRpcClient};
 
@@ -19,6 +20,9 @@ pub(crate) struct Model {
     /// The provider's model
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
+
+    #[command(flatten)]
+    pub toolbox: Toolbox,
 }
 
 impl Model {
@@ -74,7 +78,7 @@ pub(crate) async fn create_as(
             title.clone(),
             model.provider(),
             model.model(),
-            None,
+            model.toolbox.value(),
             agent.as_ref().map(|agent| agent.name.clone()),
             agent.as_ref().map(|agent| agent.vars.clone()),
         )

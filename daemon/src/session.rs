@@ -115,6 +115,7 @@ fn session_of(row: SessionRow) -> Session {
         queue: Vec::new(),
         env: BTreeMap::new(),
         clients: 0,
+        toolbox: None,
         context_percent: None,
     }
 }

@@ -111,6 +111,8 @@ pub struct Toolbox {
     shadowed: Vec<Shadowed>,
     /// Those that a later one of the same name replaced: their sources still have them.
     replaced: Vec<Arc<Tool>>,
+    /// Sources that may have no tools now.
+    noted: Vec<String>,
     problems: Vec<String>,
     /// Made when first asked for, dropped with the next `add`: every round trip shows them.
     definitions: OnceLock<Arc<[Definition]>>,
@@ -249,12 +251,22 @@ impl Toolbox {
         self.alias_list.get_or_init(make)
     }
 
-    /// Where its tools come from, in the order of the first of each.
+    /// A source that is there, whether it has tools now or not.
+    pub fn note_source(&mut self, source: &str) {
+        self.noted.push(source.to_owned());
+    }
+
+    /// Where its tools come from, in the order of the first of each; then those that have none now.
     pub fn sources(&self) -> Vec<String> {
+        let of_tools = self
+            .tools
+            .iter()
+            .chain(&self.replaced)
+            .map(|tool| tool.origin());
         let mut sources: Vec<String> = Vec::new();
-        for tool in self.tools.iter().chain(&self.replaced) {
-            if !sources.iter().any(|known| known == tool.origin()) {
-                sources.push(tool.origin().to_owned());
+        for source in of_tools.chain(self.noted.iter().map(String::as_str)) {
+            if !sources.iter().any(|known| known == source) {
+                sources.push(source.to_owned());
             }
         }
         sources

@@ -2,6 +2,7 @@
 
 use crate::approval::Approval;
 use crate::event::{Event, Image};
+use crate::expression::Expression;
 use crate::id::{CallId, QueuedId, SessionId, TurnId};
 #[cfg(any(feature = "server", feature = "client"))]
 use jsonrpsee::proc_macros::rpc;
@@ -60,6 +61,9 @@ pub struct Session {
     /// Clients attached now. Not in lists.
     #[serde(default)]
     pub clients: u32,
+    /// How its tools are shown, where it was made with an expression. Not in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toolbox: Option<Expression>,
     /// The context's fill in percent, where the model's window is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_percent: Option<u8>,
@@ -204,7 +208,8 @@ pub struct Empty {}
     rpc(client, namespace = "session", namespace_separator = "/")
 )]
 pub trait SessionRpc {
-    /// Makes a session for a directory. `env` is the client's environment through its allow-list.
+    /// Makes a session for a directory. `env` is the client's environment through its allow-list; `toolbox` is an expression
+    /// (see `expression`): a malformed one, or one that names no toolbox, is -32602 with its `path`, and nothing is made.
     #[method(name = "create", param_kind = map, with_extensions)]
     #[allow(clippy::too_many_arguments)]
     async fn create(

@@ -1,5 +1,6 @@
 //! Tools as they are shown to models and people, and running one by hand.
 
+use crate::expression::Expression;
 use crate::id::{CallId, SessionId};
 use crate::session::Empty;
 #[cfg(any(feature = "server", feature = "client"))]
@@ -111,6 +112,12 @@ pub struct ToolboxInfo {
     pub cwd: String,
     /// Its sources.
     pub sources: Vec<SourceInfo>,
+    /// What it stands for, where `config.toml` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expression: Option<Expression>,
+    /// Why it cannot be used now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// Where tools come from.
@@ -175,7 +182,8 @@ pub struct ToolCheck {
     rpc(client, namespace = "tool", namespace_separator = "/")
 )]
 pub trait ToolRpc {
-    /// What the model is shown, with source and approval.
+    /// What the model is shown, or with `toolbox` (an expression) would be, with source and approval. Malformed ones, and
+    /// names of no toolbox, are -32602 with `data.path`, here and in all methods that take one.
     #[method(name = "list", param_kind = map)]
     async fn list(
         &self,
@@ -183,7 +191,8 @@ pub trait ToolRpc {
         toolbox: Option<Value>,
     ) -> Result<ToolList, ErrorObjectOwned>;
 
-    /// Runs a tool as a model's call would: same checks, hooks, approval and result. A failing tool is a result.
+    /// Runs a tool as a model's call would: same checks, hooks, approval and result. A failing tool is a result. Without
+    /// `toolbox` any tool that the model has or reaches; with it exactly what the expression shows.
     #[method(name = "run", param_kind = map, with_extensions)]
     async fn run(
         &self,
@@ -238,7 +247,8 @@ pub trait ToolRpc {
     rpc(client, namespace = "toolbox", namespace_separator = "/")
 )]
 pub trait ToolboxRpc {
-    /// Named toolboxes with sources, tools and health.
+    /// Named toolboxes with sources, tools and health: of each directory `default`, which is all, then those of the
+    /// settings, then each source.
     #[method(name = "list", param_kind = map)]
     async fn toolbox_list(&self, cwd: Option<String>)
     -> Result<Vec<ToolboxInfo>, ErrorObjectOwned>;

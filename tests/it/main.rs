@@ -22,6 +22,7 @@ mod mcp_server;
 mod local;
 mod model;
 mod plugin;
+mod presentation;
 mod provider;
 mod script_tools;
 mod servers;

@@ -65,6 +65,11 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
 /// The session to ask in, after its directory's trust has been settled.
 async fn settle(link: &Link, args: &Args, mut tty: Option<&mut Tty>) -> Result<Session, Failure> {
     let (session, waiting) = match &args.session {
+        Some(_) if args.model.toolbox.value().is_some() => {
+            return Err(Failure::usage(
+                "a session has its toolbox from when it was made: leave out --toolbox or --session",
+            ));
+        }
         Some(word) => {
             let session = select::session(link, word).await?;
             let waiting = trust::waiting(link, &session.cwd).await;

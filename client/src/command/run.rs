@@ -9,6 +9,7 @@ use crate::link::Link;
 use crate::open::{self, Model};
 use crate::paint::Paint;
 use crate::place::{self, Place};
+use crate::toolbox::Toolbox;
 use crate::{out, select};
 use protocol::id::SessionId;
 use protocol::tool::ToolRpcClient;
@@ -20,6 +21,9 @@ pub(crate) struct Args {
     /// In which session [default: this directory's newest, or one that is made for this]
     #[arg(short, long, value_name = "SESSION")]
     session: Option<String>,
+
+    #[command(flatten)]
+    toolbox: Toolbox,
 
     /// Allow the call if it needs an approval
     #[arg(short, long)]
@@ -44,7 +48,8 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let asked = answer_questions(Rc::clone(&link), session.clone(), args.yes);
     let ran = link.call_once(async |client| {
         let name = args.tool.clone();
-        ToolRpcClient::run(client, session.clone(), name, Some(arguments.clone()), None).await
+        let (arguments, toolbox) = (Some(arguments.clone()), args.toolbox.value());
+        ToolRpcClient::run(client, session.clone(), name, arguments, toolbox).await
     });
     let result = tokio::select! {
         result = ran => result?,

@@ -8,6 +8,7 @@ use crate::out;
 use crate::paint::{Paint, Part};
 use crate::place::Place;
 use crate::render::first_line;
+use crate::toolbox::Toolbox;
 use protocol::tool::{Policy, ToolInfo, ToolRpcClient};
 
 #[derive(clap::Args, Debug)]
@@ -19,6 +20,9 @@ pub(crate) struct Args {
     /// Whose [default: this directory's newest session, or one that is made for this]
     #[arg(short, long, value_name = "SESSION")]
     session: Option<String>,
+
+    #[command(flatten)]
+    toolbox: Toolbox,
 
     /// One JSON object a line
     #[arg(long)]
@@ -45,7 +49,9 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
     let session = super::run::session_for(&link, args.session.as_deref()).await?;
     let list = link
-        .call(async |client| ToolRpcClient::list(client, session.clone(), None).await)
+        .call(async |client| {
+            ToolRpcClient::list(client, session.clone(), args.toolbox.value()).await
+        })
         .await?;
     let matches = |tool: &&ToolInfo| args.name.as_ref().is_none_or(|name| is_called(tool, name));
     let shown: Vec<&ToolInfo> = list.tools.iter().filter(matches).collect();
@@ -62,6 +68,15 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
             (false, None) => out::line(&line(paint, tool))?,
             (false, Some(_)) => out::line(&page(paint, tool))?,
         }
+    }
+    if list.reached > 0 && args.name.is_none() {
+        out::note(&format!(
+            "{} more are found and called through these: dwell tools --toolbox default",
+            list.reached
+        ))?;
+    }
+    for name in &list.unknown_names {
+        out::note(&format!("warning: no tool is named \"{name}\""))?;
     }
     list.problems
         .iter()

@@ -50,7 +50,7 @@ impl Calls {
             "  ".repeat(depth),
             paint.mark(Mark::Call),
             paint.dress(Part::Tool, &name),
-            brief(arguments)
+            shown(&name, arguments)
         );
         let new = Call {
             name,
@@ -169,6 +169,14 @@ impl Call {
     }
 }
 
+/// A call's arguments in its line. Of one that hands on to another the name: the other has a line of its own, with all.
+fn shown(name: &str, arguments: &Value) -> String {
+    match (name, &arguments["name"]) {
+        ("call_tool", Value::String(called)) => brief(&Value::String(called.clone())),
+        _ => brief(arguments),
+    }
+}
+
 /// Arguments in one short line: a lone text as it is, everything else as JSON.
 fn brief(arguments: &Value) -> String {
     let text = match arguments {
@@ -192,6 +200,11 @@ fn outcome(result: &Map<String, Value>) -> Option<String> {
             .as_str()
             .map_or_else(|| error.to_string(), String::from);
         return Some(cut(&tame(&text.replace('\n', " ")), LINE));
+    }
+    if let (Some(Value::Array(tools)), Some(Value::Number(total))) =
+        (result.get("tools"), result.get("total"))
+    {
+        return Some(format!("{} of {total} tools", tools.len()));
     }
     match result.get("exit_status") {
         Some(Value::Number(status)) if status.as_i64() != Some(0) => Some(format!("exit {status}")),

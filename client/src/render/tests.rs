@@ -143,6 +143,33 @@ fn a_call_within_a_call_is_indented() {
 }
 
 #[test]
+fn a_call_through_search_is_shown_as_what_it_is_under_the_one_that_hands_it_on() {
+    let input = json!({"title": "x", "body": "y"});
+    let text = plain(&[
+        doing("c1", "search_tools", json!({"query": "open an issue"})),
+        done(
+            "c1",
+            json!({"tools": [{}, {}], "total": 7, "more": true, "ok": true}),
+        ),
+        doing(
+            "c2",
+            "call_tool",
+            json!({"name": "github__create_issue", "input": input}),
+        ),
+        json!({"type": "doing", "call": "c2/1", "name": "github__create_issue", "arguments": input, "parent": "c2",
+               "via": "search"}),
+        json!({"type": "call_started", "call": "c2/1"}),
+        done("c2/1", json!({"ok": true})),
+        done("c2", json!({"ok": true})),
+    ]);
+    assert_eq!(
+        text,
+        "-> search_tools open an issue\n  ok 2 of 7 tools · 12 ms\n-> call_tool github__create_issue\n  \
+         -> github__create_issue {\"title\":\"x\",\"body\":\"y\"}\n    ok 12 ms\n  ok call_tool · 12 ms\n"
+    );
+}
+
+#[test]
 fn a_failed_turn_says_why_once() {
     let text = plain(&[saying("part"), ended("failed", "Error: no such model")]);
     assert_eq!(text, "part\nError: no such model\n");

@@ -14,12 +14,12 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// None when nothing comes from there.
+    /// None when there is no such source; one that has no tools now is one.
     pub(super) fn of(toolbox: &Arc<Toolbox>, name: &str) -> Option<Self> {
-        let tools = toolbox.of_source(name);
-        if tools.is_empty() {
+        if !toolbox.sources().iter().any(|known| known == name) {
             return None;
         }
+        let tools = toolbox.of_source(name);
         let aliases = tools.iter().flat_map(|tool| {
             let real = tool.name().to_owned();
             let aliases = tool.aliases().iter();

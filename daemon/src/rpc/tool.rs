@@ -97,13 +97,12 @@ impl ToolboxRpcServer for Rpc {
             .map_err(fail)
     }
 
-    /// The sources of this build are part of it, so what there is now is what a reload finds.
     async fn toolbox_reload(
         &self,
         cwd: Option<String>,
     ) -> Result<Vec<ToolboxInfo>, ErrorObjectOwned> {
         self.sessions()
-            .toolboxes(cwd.as_deref())
+            .reload_toolboxes(cwd.as_deref())
             .await
             .map_err(fail)
     }

@@ -9,7 +9,7 @@ use crate::presentation::{
 use crate::toolbox::Toolbox;
 use crate::toolbox::permission::Permissions;
 use protocol::expression::Expression;
-use protocol::tool::{Policy, ToolInfo, ToolList};
+use protocol::tool::{Policy, SourceInfo, ToolInfo, ToolList, ToolboxInfo};
 use std::sync::Arc;
 
 impl Shared {
@@ -102,4 +102,53 @@ fn shown(toolkit: &dyn Toolkit, permissions: &Permissions) -> Vec<ToolInfo> {
         },
     })
     .collect()
+}
+
+/// The toolboxes of a directory that have a name: the whole one, those of the settings, and each source.
+pub(super) fn named(whole: ToolboxInfo, means: &Means) -> Vec<ToolboxInfo> {
+    let of_settings = means.settings.named.iter().map(|(name, expression)| {
+        let named = Expression::Named(name.clone());
+        let (toolkit, missing) = toolkit_there_is(Some(&named), means);
+        ToolboxInfo {
+            name: name.clone(),
+            cwd: whole.cwd.clone(),
+            sources: sources(&*toolkit),
+            expression: Some(expression.clone()),
+            problem: missing.first().map(ToString::to_string),
+        }
+    });
+    let is_named = |source: &&SourceInfo| !means.settings.named.contains_key(&source.name);
+    let of_sources = whole
+        .sources
+        .iter()
+        .filter(is_named)
+        .map(|source| ToolboxInfo {
+            name: source.name.clone(),
+            cwd: whole.cwd.clone(),
+            sources: vec![source.clone()],
+            expression: None,
+            problem: None,
+        });
+    let others: Vec<ToolboxInfo> = of_settings.chain(of_sources).collect();
+    std::iter::once(whole).chain(others).collect()
+}
+
+fn sources(toolkit: &dyn Toolkit) -> Vec<SourceInfo> {
+    let mut sources: Vec<SourceInfo> = Vec::new();
+    for tool in toolkit.tools() {
+        let name = tool.name().to_owned();
+        match sources
+            .iter_mut()
+            .find(|source| source.name == tool.origin())
+        {
+            Some(source) => source.tools.push(name),
+            None => sources.push(SourceInfo {
+                name: tool.origin().to_owned(),
+                tools: vec![name],
+                health: "ready".to_owned(),
+                problems: Vec::new(),
+            }),
+        }
+    }
+    sources
 }

@@ -175,6 +175,7 @@ impl Servers {
 
 /// A name that another tool has, or goes by, stays that one's: what was said of it must not count for a stranger.
 fn add(toolbox: &mut Toolbox, server: &Arc<Server>) {
+    toolbox.note_source(&format!("mcp {}", server.config.name));
     for problem in server.problems() {
         toolbox.problem(problem);
     }

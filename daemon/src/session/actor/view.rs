@@ -31,6 +31,7 @@ impl Actor {
         session.queue.clone_from(&self.state.queue);
         session.env = (*self.shared.env).clone();
         session.clients = self.feed.clients();
+        session.toolbox.clone_from(&self.shared.toolbox);
         session.context_percent = self.context_percent();
         session
     }

@@ -2,12 +2,12 @@
 
 use super::Sessions;
 use super::create::{directory, tool_env};
-use crate::presentation::Toolkit;
+use crate::presentation::{Means, Toolkit};
 use crate::provider::Provider;
 use crate::provider::registry::BuildOptions;
 use crate::session::message::{ByHand, Handle, Msg};
 use crate::session::port::Port;
-use crate::session::{SessionError, SessionResult};
+use crate::session::{SessionError, SessionResult, shown};
 use crate::toolbox::gate::Run;
 use crate::toolbox::source::script::agent::{Choice, Definition};
 use crate::workspace::Workspace;
@@ -84,9 +84,25 @@ impl Sessions {
         dirs.dedup();
         let mut all = Vec::new();
         for dir in dirs {
-            all.push(toolbox_info(&self.services().workspaces.get(&dir)).await);
+            let workspace = self.services().workspaces.get(&dir);
+            let whole = toolbox_info(&workspace).await;
+            let settings = Arc::clone(&self.services().shown);
+            let toolbox = workspace.current().await;
+            all.extend(shown::named(whole, &Means { toolbox, settings }));
         }
         Ok(all)
+    }
+
+    /// As `toolboxes`, with what runs beside the daemon started anew.
+    pub async fn reload_toolboxes(&self, cwd: Option<&str>) -> SessionResult<Vec<ToolboxInfo>> {
+        match cwd {
+            Some(cwd) => {
+                let cwd = directory(cwd).await?;
+                self.services().workspaces.get(&cwd).reload().await;
+            }
+            None => self.reload_all().await?,
+        }
+        self.toolboxes(cwd).await
     }
 
     /// The agents of a directory, and what is wrong with others.
@@ -382,5 +398,7 @@ async fn toolbox_info(workspace: &Arc<Workspace>) -> ToolboxInfo {
         name: "default".to_owned(),
         cwd: workspace.cwd().display().to_string(),
         sources,
+        expression: None,
+        problem: None,
     }
 }

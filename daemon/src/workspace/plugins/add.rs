@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// Adds all that the plugin has said.
 pub(super) fn to(toolbox: &mut Toolbox, plugin: &Arc<Plugin>) {
     let setup = plugin.setup();
+    toolbox.note_source(&plugin.source());
     if let Some(why) = plugin.unguarded() {
         toolbox.before(None, refusal(plugin, why));
     }

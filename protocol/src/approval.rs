@@ -153,4 +153,15 @@ pub trait TrustRpc {
     /// Decides for the files as they are now.
     #[method(name = "answer", param_kind = map)]
     async fn trust_answer(&self, cwd: String, allow: bool) -> Result<Trust, ErrorObjectOwned>;
+
+    /// A person's own command wrote this file: `path` is relative to the directory, `content` all of it. It joins what is
+    /// trusted when that is all that differs from what was agreed to, or all there is; else nothing changes. The answer
+    /// says where the directory stands now.
+    #[method(name = "add", param_kind = map)]
+    async fn trust_add(
+        &self,
+        cwd: String,
+        path: String,
+        content: String,
+    ) -> Result<Trust, ErrorObjectOwned>;
 }

@@ -1,5 +1,7 @@
 //! Scripts as tools, as a person has them: files in folders, `tool/list`, turns and the command line.
 
+mod files;
+mod guards;
 mod watch;
 
 use harness::client::TestClient;
@@ -467,88 +469,6 @@ fn a_person_begins_a_session_as_an_agent() {
     );
     let unknown = Dwell::new(&daemon).args(["new", "--agent", "nobody"]).run();
     assert_eq!(unknown.code, Some(4), "{}", unknown.stderr);
-}
-
-/// A folder as it is found elsewhere: its tools call scripts that would ask on a terminal.
-fn with_guards() -> TestDaemon {
-    let sandbox = Sandbox::new();
-    let root = sandbox.path("my functions");
-    fs::create_dir_all(root.join("tools")).unwrap();
-    fs::create_dir_all(root.join("utils")).unwrap();
-    for name in ["guard_operation.sh", "guard_path.sh"] {
-        let path = root.join("utils").join(name);
-        fs::write(&path, "#!/usr/bin/env bash\nexit 0\n").unwrap();
-        harness::sandbox::set_mode(&path, 0o755);
-    }
-    let tool = |call: &str| {
-        format!(
-            "# @describe T.\n# @option --path P\nmain() {{ set -e; \"$LLM_ROOT_DIR/utils/{call}; echo ran >> ran; echo done; }}\n\
-             eval \"$(argc --argc-eval \"$0\" \"$@\")\"\n"
-        )
-    };
-    fs::write(
-        root.join("tools/operate.sh"),
-        tool("guard_operation.sh\" 'Really operate?'"),
-    )
-    .unwrap();
-    fs::write(
-        root.join("tools/remove.sh"),
-        tool("guard_path.sh\" \"$argc_path\" \"Remove $argc_path?\""),
-    )
-    .unwrap();
-    fs::write(root.join(".env"), "FROM_ENV=1\n").unwrap();
-    let config = format!("[script_tools]\nroots = [{root:?}]\n");
-    fs::write(sandbox.path("config").join("config.toml"), config).unwrap();
-    sandbox.permissions(&json!({"operate": "allow", "remove": "allow"}));
-    TestDaemon::start_in(sandbox)
-}
-
-#[test]
-fn a_guard_asks_through_an_approval_and_only_a_yes_is_one() {
-    let daemon = with_guards();
-    let mut client = daemon.client();
-    let session = client.session(&daemon.work());
-    client.attach(&session, None);
-    for (answer, ran) in [("deny", ""), ("allow", "ran\n")] {
-        let id = client.send(
-            "tool/run",
-            json!({"session": session, "name": "operate", "arguments": {}}),
-        );
-        let asked = client.until_type("approval_asked").last().clone();
-        assert_eq!(
-            (&asked["tool"], &asked["why"]),
-            (&json!("guard_operation"), &json!("Really operate?"))
-        );
-        client.answer(&asked["approval"], answer).unwrap();
-        let result = client.response(id).unwrap();
-        assert_eq!(result["ok"], answer == "allow", "{result}");
-        assert_eq!(daemon.read("ran"), ran, "{result}");
-    }
-}
-
-#[test]
-fn a_guard_of_paths_asks_about_what_lies_outside_by_components_and_links() {
-    let daemon = with_guards();
-    fs::create_dir_all(daemon.path("work-secret")).unwrap();
-    std::os::unix::fs::symlink("/etc", daemon.work().join("link")).unwrap();
-    let mut client = daemon.client();
-    let session = client.session(&daemon.work());
-    client.attach(&session, None);
-    for inside in ["a%sb", "new/file"] {
-        let result = run(&mut client, &session, "remove", &json!({"path": inside}));
-        assert_eq!(result["output"], "done", "{inside}: {result}");
-    }
-    for outside in ["../work-secret/a", "link/passwd", "~/x"] {
-        let arguments = json!({"path": outside});
-        let id = client.send(
-            "tool/run",
-            json!({"session": session, "name": "remove", "arguments": arguments}),
-        );
-        let asked = client.until_type("approval_asked").last().clone();
-        assert_eq!(asked["why"], format!("Remove {outside}?"));
-        client.answer(&asked["approval"], "deny").unwrap();
-        assert_eq!(client.response(id).unwrap()["ok"], false, "{outside}");
-    }
 }
 
 #[test]

@@ -42,7 +42,7 @@ enum Action {
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     match args.action {
-        Some(Action::Create(args)) => return create::run(&args),
+        Some(Action::Create(args)) => return create::run(&args, place).await,
         Some(Action::Check(args)) => return check::run(args, place).await,
         None => {}
     }

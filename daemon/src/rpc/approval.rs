@@ -57,6 +57,17 @@ impl TrustRpcServer for Rpc {
             .await
             .map_err(unreadable)
     }
+
+    async fn trust_add(
+        &self,
+        cwd: String,
+        path: String,
+        content: String,
+    ) -> Result<Trust, ErrorObjectOwned> {
+        let trusts = &self.0.parts.trusts;
+        let added = trusts.add(Path::new(&cwd), &path, &content).await;
+        added.map_err(unreadable)
+    }
 }
 
 /// The decisions lie in a file of the state directory.

@@ -3,7 +3,7 @@
 
 use super::decision::{Book, Decision};
 use super::permissions;
-use super::scan::{Digests, Scan};
+use super::scan::{Digests, Scan, digest_of};
 use protocol::approval::{Trust, TrustFile, TrustState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -61,6 +61,14 @@ impl Trusts {
     pub async fn answer(&self, cwd: &Path, allow: bool) -> Result<Trust, String> {
         let cwd = cwd.to_owned();
         self.blocking(move |trusts| trusts.decide(&cwd, allow))
+            .await?
+    }
+
+    /// A person's own command wrote this file. It joins what was agreed to, if nothing else differs from that.
+    pub async fn add(&self, cwd: &Path, name: &str, content: &str) -> Result<Trust, String> {
+        let (cwd, name) = (cwd.to_owned(), name.to_owned());
+        let digest = digest_of(content.as_bytes());
+        self.blocking(move |trusts| trusts.add_now(&cwd, &name, &digest))
             .await?
     }
 
@@ -124,6 +132,25 @@ impl Trusts {
         Ok(shown(trust))
     }
 
+    fn add_now(&self, cwd: &Path, name: &str, digest: &str) -> Result<Trust, String> {
+        let cwd = real(cwd);
+        let scan = self.shared.digests.scan(&cwd);
+        let found = scan.files.get(name);
+        let is_it = found.is_some_and(|found| found.strip_prefix("x:").unwrap_or(found) == digest);
+        self.shared.book.change(|decisions| {
+            let known = decisions.directories.get(&key(&cwd));
+            if is_it && scan.incomplete.is_none() && is_all_that_differs(known, &scan, name) {
+                let decision = Decision {
+                    allow: true,
+                    decided_at: now(),
+                    files: scan.files.clone(),
+                };
+                decisions.directories.insert(key(&cwd), decision);
+            }
+        })?;
+        Ok(shown(self.standing(&cwd).trust))
+    }
+
     fn all(&self) -> Result<Vec<Trust>, String> {
         let decided = self.shared.book.read()?.directories;
         let mut paths: BTreeSet<PathBuf> = decided.into_keys().map(PathBuf::from).collect();
@@ -176,6 +203,19 @@ impl Trusts {
             TrustState::Undecided | TrustState::Changed => waiting.insert(cwd.to_owned()),
             TrustState::Nothing | TrustState::Trusted | TrustState::Refused => waiting.remove(cwd),
         };
+    }
+}
+
+/// Whether one file aside all is as it was when it was trusted, or was nothing.
+fn is_all_that_differs(known: Option<&Decision>, scan: &Scan, name: &str) -> bool {
+    let without = |files: &BTreeMap<String, String>| {
+        let mut files = files.clone();
+        files.remove(name);
+        files
+    };
+    match known {
+        Some(known) => known.allow && without(&known.files) == without(&scan.files),
+        None => scan.files.len() == 1,
     }
 }
 
@@ -369,6 +409,28 @@ mod tests {
             listed.iter().map(|trust| trust.state).collect::<Vec<_>>(),
             [Undecided]
         );
+    }
+
+    #[tokio::test]
+    async fn a_file_of_ones_own_joins_what_is_trusted_and_takes_nothing_else_along() {
+        let place = Place::new();
+        let add = async |name: &str, content: &str| {
+            let added = place.trusts.add(&place.cwd(), name, content).await;
+            added.unwrap().state
+        };
+        place.put("tools/x", "one");
+        assert_eq!(add(".agents/tools/x", "other").await, Undecided);
+        assert_eq!(add(".agents/tools/x", "one").await, Trusted);
+        place.put("tools/y", "two");
+        assert_eq!(add(".agents/tools/y", "two").await, Trusted);
+        place.put("tools/z", "three");
+        place.put("tools/x", "changed");
+        assert_eq!(add(".agents/tools/z", "three").await, Changed);
+        place.put("tools/x", "one");
+        assert_eq!(add(".agents/tools/z", "three").await, Trusted);
+        place.trusts.answer(&place.cwd(), false).await.unwrap();
+        place.put("tools/w", "four");
+        assert_eq!(add(".agents/tools/w", "four").await, Changed);
     }
 
     #[tokio::test]

@@ -1,10 +1,15 @@
-//! `dwell tools create`: a script to begin a tool with, in one of three languages. Needs no daemon.
+//! `dwell tools create`: a script to begin a tool with, in one of three languages. Needs no daemon; one that runs is told
+//! that the file is its user's own.
 //! Must never replace a file that nobody said may be replaced.
 
 mod template;
 
+use crate::connect::{Speak, Start};
 use crate::error::Failure;
-use crate::{out, place};
+use crate::link::Link;
+use crate::out;
+use crate::place::{self, Place};
+use protocol::approval::{TrustRpcClient, TrustState};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -32,7 +37,7 @@ pub(crate) struct Args {
     user: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
+pub(super) async fn run(args: &Args, place: Place) -> Result<(), Failure> {
     let language = Language::of(&args.name).ok_or_else(|| {
         let name = args.name.display();
         Failure::usage(format!("{name} does not end in .sh, .js or .py"))
@@ -53,11 +58,26 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let text = language.script(&description, &params);
     write(&path, &text, args.force)?;
     if !args.user && args.name.components().count() == 1 {
-        let when =
-            "offered once this directory is trusted: `dwell trust yes`, again after each change";
-        out::note(when)?;
+        let name = format!(".agents/tools/{}", args.name.display());
+        match added(place, &name, &text).await {
+            Some(TrustState::Trusted) => out::note("offered here from the next turn on")?,
+            _ => out::note(
+                "offered once this directory is trusted: `dwell trust yes`, again after each change",
+            )?,
+        }
     }
     out::line(&path.display().to_string())
+}
+
+/// Where the directory stands with this file; none without a daemon that can say.
+async fn added(place: Place, name: &str, text: &str) -> Option<TrustState> {
+    let link = Link::open(place, Start::Never, Speak::Ours).await.ok()?;
+    let cwd = place::here().ok()?;
+    let (name, text) = (name.to_owned(), text.to_owned());
+    let added = link.call(async |client| {
+        TrustRpcClient::trust_add(client, cwd.clone(), name.clone(), text.clone()).await
+    });
+    added.await.ok().map(|trust| trust.state)
 }
 
 /// A bare name goes where tools are looked for.

@@ -1,17 +1,18 @@
 //! Agents: a folder with an `index.yaml`, and maybe tools of its own. What is in it is read, and what of it goes to a model.
 //! Must never read a document that lies outside the agent's folder.
 
+mod documents;
+
 use super::run::{Agent, Around, Script};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An index above this is none.
 const INDEX: u64 = 256 * 1024;
-/// What documents may take of the prompt, in bytes.
-const DOCUMENTS: usize = 64 * 1024;
 
 /// What `index.yaml` says.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -115,11 +116,11 @@ impl Definition {
     pub async fn prompt(
         &self,
         choice: &Choice,
-        script: Option<&std::sync::Arc<Script>>,
+        script: Option<&Arc<Script>>,
         around: Around,
         tools: &[(String, String)],
     ) -> Result<String, String> {
-        let (cwd, shell) = (around.cwd.clone(), around.env.get("SHELL").cloned());
+        let (cwd, env) = (around.cwd.clone(), Arc::clone(&around.env));
         let instructions = match (self.index.dynamic_instructions, script) {
             (false, _) => self.index.instructions.clone(),
             (true, Some(script)) => script.say("_instructions", around).await?,
@@ -130,9 +131,13 @@ impl Definition {
                 ));
             }
         };
+        let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
+            .iter()
+            .find_map(|name| env.get(*name).filter(|value| !value.is_empty()));
         let facts = Facts {
+            locale: locale.map_or("", String::as_str),
             cwd: &cwd,
-            shell: shell.as_deref().unwrap_or("sh"),
+            shell: env.get("SHELL").map_or("sh", String::as_str),
             tools,
         };
         let mut prompt = facts
@@ -140,57 +145,15 @@ impl Definition {
             .trim_end()
             .to_owned();
         let definition = self.clone();
-        let documents = tokio::task::spawn_blocking(move || definition.documents()).await;
+        let read = move || documents::prompt(&definition.dir, &definition.index.documents);
+        let documents = tokio::task::spawn_blocking(read).await;
         prompt.push_str(&documents.unwrap_or_default());
         Ok(prompt)
     }
 
-    /// The texts of the documents, each under its name, and a line for each that is left out.
-    fn documents(&self) -> String {
-        let mut out = String::new();
-        let mut left = DOCUMENTS;
-        for name in &self.index.documents {
-            let text = match self.document(name) {
-                Ok(text) if text.len() <= left => text,
-                Ok(text) => {
-                    let cut = (0..=left)
-                        .rev()
-                        .find(|at| text.is_char_boundary(*at))
-                        .unwrap_or(0);
-                    format!(
-                        "{}\n[cut: the documents are too long together]",
-                        &text[..cut]
-                    )
-                }
-                Err(why) => format!("[left out: {why}]"),
-            };
-            left = left.saturating_sub(text.len());
-            out.push_str(&format!(
-                "\n\n<document name=\"{name}\">\n{}\n</document>",
-                text.trim_end()
-            ));
-        }
-        out
-    }
-
-    fn document(&self, name: &str) -> Result<String, String> {
-        let inside = || -> io::Result<Option<String>> {
-            let folder = self.dir.canonicalize()?;
-            let file = self.dir.join(name).canonicalize()?;
-            if !file.starts_with(&folder) || !file.is_file() {
-                return Ok(None);
-            }
-            let mut bytes = Vec::new();
-            fs::File::open(file)?
-                .take(DOCUMENTS as u64 + 4)
-                .read_to_end(&mut bytes)?;
-            Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
-        };
-        match inside() {
-            Ok(Some(text)) => Ok(text),
-            Ok(None) => Err("not a file in the agent's folder".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
+    /// What of it cannot be used, for people.
+    pub(super) fn problems(&self) -> Vec<String> {
+        documents::problems(&self.dir, &self.index.documents)
     }
 }
 
@@ -198,6 +161,8 @@ impl Definition {
 struct Facts<'a> {
     cwd: &'a Path,
     shell: &'a str,
+    /// As the environment says it.
+    locale: &'a str,
     tools: &'a [(String, String)],
 }
 
@@ -230,6 +195,8 @@ impl Facts<'_> {
     fn value(&self, name: &str) -> Option<String> {
         Some(match name {
             "__os__" => std::env::consts::OS.to_owned(),
+            "__os_family__" => std::env::consts::FAMILY.to_owned(),
+            "__locale__" => locale(self.locale),
             "__arch__" => std::env::consts::ARCH.to_owned(),
             "__shell__" => {
                 let name = Path::new(self.shell).file_name();
@@ -248,9 +215,40 @@ impl Facts<'_> {
     }
 }
 
-/// In UTC: what a session's time zone is nobody has said.
+/// In UTC and to the millisecond, as ISO 8601 has it: what a session's time zone is nobody has said.
 fn now() -> String {
-    httpdate::fmt_http_date(std::time::SystemTime::now())
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    moment(since.as_secs(), since.subsec_millis())
+}
+
+fn moment(seconds: u64, millis: u32) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that a leap day is a year's last.
+    let day = days + 719_468;
+    let (era, of_era) = (day / 146_097, day % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let date = of_year - (153 * from_march + 2) / 5 + 1;
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// `de_AT.UTF-8` is `de-AT`.
+fn locale(said: &str) -> String {
+    let plain = said.split(['.', '@']).next().unwrap_or_default();
+    match plain {
+        "" | "C" | "POSIX" => "en-US".to_owned(),
+        plain => plain.replace('_', "-"),
+    }
 }
 
 /// Text, or a number or truth value that somebody wrote without quotes.

@@ -54,6 +54,7 @@ fn variables_are_filled_in_once_and_what_is_unknown_stays() {
     let facts = Facts {
         cwd: Path::new("/w"),
         shell: "/bin/zsh",
+        locale: "",
         tools: &tools,
     };
     let filled = facts.filled(
@@ -64,16 +65,18 @@ fn variables_are_filled_in_once_and_what_is_unknown_stays() {
 }
 
 #[test]
-fn documents_of_the_folder_alone_are_read_up_to_a_budget() {
-    let (root, agent) = agent("documents: [a.md, ../secret, big, gone]\n");
-    fs::write(agent.dir.join("a.md"), "about a\n").unwrap();
-    fs::write(root.path().join("secret"), "SECRET").unwrap();
-    fs::write(agent.dir.join("big"), "é".repeat(DOCUMENTS)).unwrap();
-    let text = agent.documents();
-    assert!(
-        text.contains("<document name=\"a.md\">\nabout a\n</document>"),
-        "{text}"
+fn the_time_is_said_as_iso_8601_has_it() {
+    for (seconds, expected) in [
+        (0, "1970-01-01T00:00:00.007Z"),
+        (951_782_400, "2000-02-29T00:00:00.007Z"),
+        (1_722_240_684, "2024-07-29T08:11:24.007Z"),
+        (4_107_542_399, "2100-02-28T23:59:59.007Z"),
+        (4_107_542_400, "2100-03-01T00:00:00.007Z"),
+    ] {
+        assert_eq!(moment(seconds, 7), expected);
+    }
+    assert_eq!(
+        ["de_AT.UTF-8", "C", "", "sr_RS@latin"].map(locale),
+        ["de-AT", "en-US", "en-US", "sr-RS"]
     );
-    assert!(!text.contains("SECRET") && text.contains("too long together"));
-    assert!(text.len() < DOCUMENTS + 2_000, "{}", text.len());
 }

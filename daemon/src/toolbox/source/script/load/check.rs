@@ -22,8 +22,9 @@ impl Scripts {
     /// disk.
     pub fn check(&self, cwd: &Path, env: &BTreeMap<String, String>) -> Checked {
         let mut listing = self.list(cwd, Own::Trusted);
+        let mut warnings = Vec::new();
         for folder in self.folders(cwd, Own::Trusted) {
-            folder.list_agents(&mut listing);
+            warnings.extend(folder.list_agents(&mut listing));
         }
         let loaded = self.load(&listing, None);
         let mut checked = Checked {
@@ -34,7 +35,7 @@ impl Scripts {
                 .map(|tool| tool.name().to_owned())
                 .collect(),
             problems: loaded.problems,
-            warnings: Vec::new(),
+            warnings,
         };
         let mut missing = BTreeSet::new();
         for file in &listing.files {

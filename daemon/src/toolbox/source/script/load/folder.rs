@@ -80,11 +80,14 @@ impl Folder {
         found
     }
 
-    /// The own tools of all agents in it, and what is wrong with those that cannot be read.
-    pub(super) fn list_agents(&self, listing: &mut Listing) {
+    /// The own tools of all agents in it, and what is wrong with those that cannot be read. What is given back is wrong with
+    /// the others.
+    pub(super) fn list_agents(&self, listing: &mut Listing) -> Vec<String> {
+        let mut warnings = Vec::new();
         for dir in self.agents() {
             match Definition::read(&dir) {
                 Ok(agent) => {
+                    warnings.extend(agent.problems());
                     let files = self.list_agent(&agent.name).listing;
                     let own = files
                         .files
@@ -96,6 +99,7 @@ impl Folder {
                 Err(why) => listing.problems.push(why),
             }
         }
+        warnings
     }
 
     pub(super) fn agent(&self, name: &str) -> PathBuf {

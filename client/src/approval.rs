@@ -4,6 +4,9 @@
 use crate::error::Failure;
 use crate::link::Link;
 use crate::paint::{Mark, Paint, Part, spell_out};
+use crate::render::code::Highlighter;
+use crate::render::diff::Diff;
+use crate::render::styled::paint_row;
 use protocol::approval::{Answer, ApprovalRpcClient, Scope};
 use protocol::error::ErrorKind;
 use protocol::event::{Event, EventKind};
@@ -109,6 +112,18 @@ impl Open {
         self.0.pop_front()
     }
 
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Puts the one that is answered next behind all others.
+    pub(crate) fn rotate(&mut self) {
+        if let Some(first) = self.0.pop_front() {
+            self.0.push_back(first);
+        }
+    }
+
     /// One more.
     pub(crate) fn push(&mut self, question: Question) {
         self.0.push_back(question);
@@ -164,7 +179,7 @@ impl Question {
             paint.mark(Mark::Ask),
             paint.dress(Part::Ask, &format!("allow {}?", spell_out(&self.tool)))
         );
-        for line in what_would_run(&self.arguments).lines() {
+        for line in what_would_run(paint, &self.arguments).lines() {
             out.push_str("\n    ");
             out.push_str(line);
         }
@@ -176,15 +191,33 @@ impl Question {
     }
 }
 
-/// A lone text is shown as it is, everything else by name.
-fn what_would_run(arguments: &Value) -> String {
+impl Question {
+    /// What would run, for a line that has little room; the question's text has all of it.
+    pub(crate) fn brief(&self) -> String {
+        let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
+        let known = ["command", "path", "url", "prompt"]
+            .iter()
+            .find_map(|name| text(name));
+        known.map_or_else(|| self.arguments.to_string(), String::from)
+    }
+}
+
+/// How wide the lines of a change may be before they break.
+const WIDE: usize = 96;
+
+/// A change of a file as a diff, a lone text as it is, everything else by name.
+fn what_would_run(paint: Paint, arguments: &Value) -> String {
     let Value::Object(members) = arguments else {
         return spell_out(&arguments.to_string());
     };
-    if members.len() == 1
-        && let Some(Value::String(text)) = members.values().next()
+    if let Some((name, Value::String(text))) = members.iter().next().filter(|_| members.len() == 1)
     {
-        return spell_out(text);
+        return highlighted(paint, name, text);
+    }
+    let all_shown = |name: &String| matches!(name.as_str(), "path" | "old" | "new" | "content");
+    if let Some(change) = Diff::of(arguments).filter(|_| members.keys().all(all_shown)) {
+        let rows = change.rows(paint, WIDE, usize::MAX).join("\n");
+        return format!("{}\n{rows}", spell_out(&change.path));
     }
     let show = |(name, value): (&String, &Value)| match value {
         Value::String(text) if text.contains('\n') => {
@@ -194,6 +227,16 @@ fn what_would_run(arguments: &Value) -> String {
         other => format!("{name}: {}", spell_out(&other.to_string())),
     };
     members.iter().map(show).collect::<Vec<_>>().join("\n")
+}
+
+/// A command with its colours; what cannot be seen is spelled out first.
+fn highlighted(paint: Paint, name: &str, text: &str) -> String {
+    let text = spell_out(text);
+    let mut highlighter = Highlighter::new(if name == "command" { "sh" } else { "" });
+    let lines = text
+        .lines()
+        .map(|line| paint_row(paint, &highlighter.line(line)));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn indent(text: &str) -> String {

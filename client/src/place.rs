@@ -101,8 +101,13 @@ impl Place {
         self.state.join("start.lock")
     }
 
-    /// Lines typed into the REPL.
+    /// Lines typed into the REPL, each with its directory.
     pub(crate) fn history(&self) -> PathBuf {
+        self.state.join("history.jsonl")
+    }
+
+    /// The same of earlier releases, which knew no directories.
+    pub(crate) fn old_history(&self) -> PathBuf {
         self.state.join("history")
     }
 }

@@ -1,10 +1,18 @@
 //! Events in, text out: how a session looks on a terminal or in a pipe. Pure; must never write, wait or ask.
 
 mod call;
+pub(crate) mod code;
+pub(crate) mod diff;
+mod fold;
+mod markdown;
+pub(crate) mod styled;
 
 use crate::approval::{KEYS, Question};
 use crate::paint::{Paint, Part, tame};
-use call::Calls;
+use call::{Calls, Look};
+pub(crate) use fold::{Folded, What, thought_rows};
+use fold::{Folds, Thought};
+use markdown::Markdown;
 use protocol::approval::{Answer, Scope};
 use protocol::event::{Event, EventKind, Level, TurnStatus};
 
@@ -31,6 +39,8 @@ pub(crate) struct Chunk {
 pub(crate) enum Prompts {
     /// Each turn begins with what was asked.
     Shown,
+    /// The same, and nobody needs to be told who asked.
+    Own,
     /// The person sees them already.
     Hidden,
 }
@@ -41,6 +51,9 @@ enum Keys {
     Offered,
     Hidden,
 }
+
+/// How many rows of a prompt are shown where there is room to draw.
+const PROMPT_ROWS: usize = 20;
 
 /// What kind of text stands at the end of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +66,32 @@ enum Tail {
     Thought,
 }
 
+/// How text becomes rows of a terminal that is drawn on.
+#[derive(Debug)]
+struct Rich {
+    room: usize,
+    reply: Markdown,
+    thought: Option<Thought>,
+    /// Whether thoughts stay on the screen when they are done.
+    thoughts: Thoughts,
+    folds: Folds,
+}
+
+/// What becomes of thoughts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Thoughts {
+    /// One line says that there was one.
+    Folded,
+    /// They stay, dimmed.
+    Shown,
+}
+
 /// The look of a session, fed one event after the other.
 #[derive(Debug)]
 pub(crate) struct Renderer {
     paint: Paint,
+    /// None where text goes out as it comes.
+    rich: Option<Rich>,
     prompts: Prompts,
     keys: Keys,
     tail: Tail,
@@ -72,6 +107,7 @@ impl Renderer {
     pub(crate) fn new(paint: Paint, prompts: Prompts) -> Self {
         Self {
             paint,
+            rich: None,
             prompts,
             keys: Keys::Hidden,
             tail: Tail::Line,
@@ -79,6 +115,57 @@ impl Renderer {
             replied: false,
             calls: Calls::default(),
         }
+    }
+
+    /// For a terminal that is drawn on, with rows of so many columns: replies as Markdown, what goes on in
+    /// [`Renderer::live`], and what is long folded.
+    pub(crate) fn rich(mut self, room: usize) -> Self {
+        self.rich = Some(Rich {
+            room,
+            reply: Markdown::new(self.paint, room),
+            thought: None,
+            thoughts: Thoughts::Folded,
+            folds: Folds::default(),
+        });
+        self
+    }
+
+    /// Rows have another width from here on.
+    pub(crate) fn set_room(&mut self, room: usize) {
+        if let Some(rich) = &mut self.rich {
+            rich.room = room;
+            rich.reply.set_room(room);
+        }
+    }
+
+    /// Folds thoughts from here on, or not; says which.
+    pub(crate) fn toggle_thoughts(&mut self) -> Thoughts {
+        let Some(rich) = &mut self.rich else {
+            return Thoughts::Shown;
+        };
+        rich.thoughts = match rich.thoughts {
+            Thoughts::Folded => Thoughts::Shown,
+            Thoughts::Shown => Thoughts::Folded,
+        };
+        rich.thoughts
+    }
+
+    /// What was folded, `back` steps before the newest.
+    pub(crate) fn folded(&self, back: usize) -> Option<&Folded> {
+        self.rich.as_ref()?.folds.get(back)
+    }
+
+    /// What goes on: rows that the next event may change. `now` is the time of day in milliseconds.
+    pub(crate) fn live(&self, now: u64) -> Vec<String> {
+        let Some(rich) = &self.rich else {
+            return Vec::new();
+        };
+        let mut rows = match &rich.thought {
+            Some(thought) => thought.rows(self.paint, rich.room),
+            None => rich.reply.live(),
+        };
+        rows.extend(self.calls.live(self.paint, rich.room, now));
+        rows
     }
 
     /// Where a person may answer questions by a key.
@@ -96,13 +183,14 @@ impl Renderer {
     pub(crate) fn event(&mut self, event: &Event) -> Vec<Chunk> {
         let mut out = Vec::new();
         match &event.kind {
-            EventKind::Saying { text, .. } => self.flow(Tail::Reply, text, &mut out),
+            EventKind::Saying { text, .. } => self.flow(Tail::Reply, text, event, &mut out),
             EventKind::Said { text, .. } => {
-                self.flow(Tail::Reply, text, &mut out);
+                self.flow(Tail::Reply, text, event, &mut out);
                 self.end_line(&mut out);
             }
-            EventKind::Thinking { text, .. } => self.flow(Tail::Thought, text, &mut out),
+            EventKind::Thinking { text, .. } => self.flow(Tail::Thought, text, event, &mut out),
             EventKind::ToolOutput { call, text, .. } => self.calls.output(call, text),
+            EventKind::CallStarted { call } => self.calls.started(call, event.at),
             other => {
                 let line = self.line(event);
                 if line.is_some() || matches!(other, EventKind::TurnEnded { .. }) {
@@ -119,11 +207,6 @@ impl Renderer {
         out
     }
 
-    /// What runs just now, for a line that changes: the call and the last line it printed.
-    pub(crate) fn activity(&self) -> Option<String> {
-        self.calls.activity()
-    }
-
     /// Ends an unfinished line, such as before somebody else writes.
     pub(crate) fn finish(&mut self) -> Vec<Chunk> {
         let mut out = Vec::new();
@@ -131,7 +214,7 @@ impl Renderer {
         out
     }
 
-    fn flow(&mut self, tail: Tail, text: &str, out: &mut Vec<Chunk>) {
+    fn flow(&mut self, tail: Tail, text: &str, event: &Event, out: &mut Vec<Chunk>) {
         if text.is_empty() {
             return;
         }
@@ -139,6 +222,12 @@ impl Renderer {
             self.end_line(out);
         }
         let text = tame(text);
+        if let Some(rich) = &mut self.rich {
+            self.tail = tail;
+            self.replied |= tail == Tail::Reply;
+            let rows = rich.flow(tail, &text, event);
+            return out.extend(whole_rows(Channel::Reply, rows));
+        }
         self.at_line_start = text.ends_with('\n');
         self.tail = tail;
         let (channel, text) = match tail {
@@ -155,6 +244,12 @@ impl Renderer {
             Tail::Reply => Channel::Reply,
             Tail::Thought => Channel::Progress,
         };
+        if let Some(rich) = &mut self.rich {
+            let rows = rich.end(self.paint);
+            out.extend(whole_rows(channel, rows));
+            self.tail = Tail::Line;
+            return;
+        }
         if !self.at_line_start {
             out.push(Chunk {
                 channel,
@@ -170,12 +265,21 @@ impl Renderer {
         let paint = self.paint;
         let quiet = |text: String| Some(paint.dress(Part::Quiet, &text));
         match &event.kind {
-            EventKind::TurnStarted { text, client, .. } => {
+            EventKind::TurnStarted {
+                text,
+                client,
+                images,
+                ..
+            } => {
                 self.replied = false;
-                match self.prompts {
-                    Prompts::Shown => Some(prompt_line(paint, text, client.as_deref())),
-                    Prompts::Hidden => None,
-                }
+                let by = client.as_deref().filter(|_| self.prompts == Prompts::Shown);
+                let line = (self.prompts != Prompts::Hidden).then(|| match &self.rich {
+                    Some(rich) => prompt_rows(paint, rich.room, text, by),
+                    None => prompt_line(paint, text, by),
+                });
+                let shown = images.iter().map(|image| quiet_image(paint, image));
+                let lines: Vec<String> = line.into_iter().chain(shown).collect();
+                (!lines.is_empty()).then(|| self.spaced(lines.join("\n")))
             }
             EventKind::Doing {
                 call,
@@ -183,15 +287,24 @@ impl Renderer {
                 arguments,
                 parent,
                 ..
-            } => Some(
+            } => {
+                let look = self.look();
                 self.calls
-                    .begin(paint, call, name, arguments, parent.as_ref()),
-            ),
-            EventKind::Done { call, result, ms } => Some(self.calls.end(paint, call, result, *ms)),
+                    .begin(look, event.seq, call, name, arguments, parent.as_ref())
+            }
+            EventKind::Done { call, result, ms } => {
+                let look = self.look();
+                let (lines, began) = self.calls.end(look, call, result, *ms);
+                if let (Some(rich), Some(began)) = (&mut self.rich, began) {
+                    rich.folds.push(What::Call(call.clone()), began, event.seq);
+                }
+                Some(lines)
+            }
             EventKind::ApprovalAsked { .. } => {
                 let question = Question::of(event)?.text(paint);
                 match self.keys {
-                    Keys::Offered => Some(format!("{question}\n  {KEYS}")),
+                    Keys::Offered if self.rich.is_none() => Some(format!("{question}\n  {KEYS}")),
+                    Keys::Offered => Some(question),
                     Keys::Hidden => Some(question),
                 }
             }
@@ -229,6 +342,8 @@ impl Renderer {
                 quiet("(the model sees another conversation from here on)".into())
             }
             EventKind::CommandOutput { text } => Some(tame(text).trim_end_matches('\n').into()),
+            // Where there is room to draw, what waits is shown as long as it waits.
+            EventKind::Queued { .. } if self.rich.is_some() => None,
             EventKind::Queued { queued, text, .. } => {
                 quiet(format!("queued {queued}: {}", first_line(text)))
             }
@@ -248,14 +363,96 @@ impl Renderer {
             | EventKind::Said { .. }
             | EventKind::Thinking { .. }
             | EventKind::ToolOutput { .. }
-            | EventKind::RoundStarted { .. }
             | EventKind::CallStarted { .. }
+            | EventKind::RoundStarted { .. }
             | EventKind::Signed { .. }
             | EventKind::Usage { .. }
             | EventKind::Dequeued { .. }
             | EventKind::Unknown => None,
         }
     }
+}
+
+impl Renderer {
+    fn look(&self) -> Look {
+        Look {
+            paint: self.paint,
+            room: self.rich.as_ref().map(|rich| rich.room),
+        }
+    }
+
+    /// Where there is room to draw, a blank row parts one exchange from the next.
+    fn spaced(&self, text: String) -> String {
+        match &self.rich {
+            Some(_) => format!("\n{text}\n"),
+            None => text,
+        }
+    }
+}
+
+impl Rich {
+    fn flow(&mut self, tail: Tail, text: &str, event: &Event) -> Vec<String> {
+        match tail {
+            Tail::Thought => {
+                let began = || Thought::new(event.first(), event.at);
+                self.thought.get_or_insert_with(began).push(text, event);
+                Vec::new()
+            }
+            Tail::Reply | Tail::Line => self.reply.push(text),
+        }
+    }
+
+    /// What is left of the text at the tail.
+    fn end(&mut self, paint: Paint) -> Vec<String> {
+        let Some(thought) = self.thought.take() else {
+            return self.reply.finish();
+        };
+        let (first, last) = thought.span();
+        self.folds.push(What::Thought, first, last);
+        match self.thoughts {
+            Thoughts::Folded => vec![thought.summary(paint)],
+            Thoughts::Shown => thought.whole(paint, self.room),
+        }
+    }
+}
+
+fn whole_rows(channel: Channel, rows: Vec<String>) -> Option<Chunk> {
+    (!rows.is_empty()).then(|| Chunk {
+        channel,
+        text: rows.join("\n") + "\n",
+    })
+}
+
+/// A prompt in rows; a long one shows how it begins.
+fn prompt_rows(paint: Paint, room: usize, text: &str, client: Option<&str>) -> String {
+    let line = prompt_line(Paint::Plain, text, client);
+    let pieces = [styled::Piece::plain(line.trim_start_matches("> "))];
+    let mut rows = styled::wrap(&pieces, room.saturating_sub(2), styled::Break::Words);
+    let beyond = rows.len().saturating_sub(PROMPT_ROWS);
+    rows.truncate(PROMPT_ROWS);
+    let texts = rows.iter().map(|row| styled::paint_row(Paint::Plain, row));
+    let mut out: Vec<String> = texts
+        .enumerate()
+        .map(|(at, row)| match at {
+            0 => paint.dress(Part::Prompt, &format!("> {row}")),
+            _ => paint.dress(Part::Prompt, &format!("  {}", row.trim_start())),
+        })
+        .collect();
+    if beyond > 0 {
+        out.push(paint.dress(Part::Quiet, &format!("  … {beyond} more rows")));
+    }
+    out.join("\n")
+}
+
+/// A picture by its kind and size: what is in it, a terminal cannot tell.
+fn quiet_image(paint: Paint, image: &protocol::event::Image) -> String {
+    let bytes = image.data.len() / 4 * 3;
+    let text = format!(
+        "  [{}, {} KB]",
+        tame(&image.mime_type),
+        bytes.div_ceil(1000)
+    );
+    paint.dress(Part::Quiet, &text)
 }
 
 /// A prompt as it stands in the scrollback.

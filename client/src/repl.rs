@@ -1,8 +1,12 @@
 //! The REPL: one session on a terminal, from the last exchanges on. Leaving it leaves the session as it is; must never
 //! keep anything that the daemon has not stored.
 
-mod input;
+mod console;
+mod editor;
+mod history;
+mod keys;
 mod line;
+mod panel;
 mod past;
 mod plain;
 mod screen;
@@ -13,7 +17,7 @@ use crate::error::{Exit, Failure};
 use crate::link::Link;
 use crate::paint::{Paint, Part, dumb};
 use crate::{out, trust};
-use input::Input;
+use console::Console;
 use protocol::error::ErrorKind;
 use protocol::session::{Session, SessionRpcClient};
 use protocol::tool::ToolRpcClient;
@@ -36,19 +40,22 @@ enum Leave {
 /// Runs until the person leaves.
 pub(crate) async fn run(link: Rc<Link>, session: Session) -> Result<(), Failure> {
     let mut session = session;
-    let mut input = None;
+    let mut console = None;
     loop {
         settle_trust(&link, &session).await?;
         tell_problems(&link, &session).await?;
-        if input.is_none() && capable() {
-            input = Input::start(link.place());
+        if console.is_none() && capable() {
+            console = Some(Console::start(link.place(), &session.cwd)?);
         }
-        let left = match &mut input {
-            Some(input) => talk::run(Rc::clone(&link), &session, input).await?,
+        let left = match &mut console {
+            Some(console) => talk::run(Rc::clone(&link), &session, console).await?,
             None => plain::run(Rc::clone(&link), &session).await?,
         };
         match left {
-            Leave::Detach => return farewell(&link, &session).await,
+            Leave::Detach => {
+                drop(console);
+                return farewell(&link, &session).await;
+            }
             Leave::Switch(other) => session = *other,
         }
     }

@@ -1,6 +1,8 @@
 //! Tool calls: one line when one begins, one when it ends, and the tail of what it printed. Must never hold more of an
 //! output than it will show.
 
+use super::diff::Diff;
+use super::styled::clip;
 use super::{cut, duration};
 use crate::paint::{Mark, Paint, Part, tame};
 use protocol::id::CallId;
@@ -16,10 +18,26 @@ const TAIL: usize = 5;
 /// How long a line of output may grow.
 const LINE: usize = 200;
 
+/// How many lines of a change are shown when it is made.
+const CHANGES: usize = 16;
+
+/// How many calls that run are shown.
+const SHOWN: usize = 4;
+
+/// How calls look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    pub(super) paint: Paint,
+    /// Columns of a row, on a terminal that is drawn on: there a call has one line, when it is over.
+    pub(super) room: Option<usize>,
+}
+
 /// The calls that run.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     running: HashMap<CallId, Call>,
+    /// In the order they began.
+    order: Vec<CallId>,
     /// The call whose line was written last: its end needs no name.
     latest: Option<CallId>,
 }
@@ -27,40 +45,74 @@ pub(super) struct Calls {
 #[derive(Debug)]
 struct Call {
     name: String,
+    brief: String,
     depth: usize,
+    /// The event that began it.
+    seq: u64,
+    started_at: Option<u64>,
+    /// Whether a line above says that it began.
+    announced: bool,
+    parent: Option<CallId>,
+    change: Option<Diff>,
     lines: u64,
     tail: VecDeque<String>,
 }
 
 impl Calls {
-    /// The line that says what is called.
+    /// The lines that say what is called; none where its end will say it.
     pub(super) fn begin(
         &mut self,
-        paint: Paint,
+        look: Look,
+        seq: u64,
         call: &CallId,
         name: &str,
         arguments: &Value,
         parent: Option<&CallId>,
-    ) -> String {
+    ) -> Option<String> {
         let above = parent.and_then(|parent| self.running.get(parent));
-        let depth = above.map_or(0, |above| above.depth + 1);
-        let name = tame(name);
-        let line = format!(
-            "{}{} {} {}",
-            "  ".repeat(depth),
-            paint.mark(Mark::Call),
-            paint.dress(Part::Tool, &name),
-            shown(&name, arguments)
-        );
         let new = Call {
-            name,
-            depth,
+            name: tame(name),
+            brief: shown(name, arguments),
+            depth: above.map_or(0, |above| above.depth + 1),
+            seq,
+            started_at: None,
+            announced: look.room.is_none(),
+            parent: parent.cloned(),
+            change: look.room.and_then(|_| Diff::of(arguments)),
             lines: 0,
             tail: VecDeque::new(),
         };
+        let line = match look.room {
+            None => Some(new.line(look.paint)),
+            // What comes next is indented below it.
+            Some(_) => self.announce(look.paint, parent),
+        };
         self.running.insert(call.clone(), new);
+        self.order.push(call.clone());
         self.latest = Some(call.clone());
-        line.trim_end().to_string()
+        line
+    }
+
+    /// The lines of a call and those around it that have none yet.
+    fn announce(&mut self, paint: Paint, call: Option<&CallId>) -> Option<String> {
+        let mut lines = Vec::new();
+        let mut next = call.cloned();
+        // The calls around a call are fewer than all, so this ends.
+        while let Some(call) = next.take().and_then(|id| self.running.get_mut(&id)) {
+            if std::mem::replace(&mut call.announced, true) {
+                break;
+            }
+            lines.insert(0, call.line(paint));
+            next.clone_from(&call.parent);
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// A call's handler runs.
+    pub(super) fn started(&mut self, call: &CallId, at: u64) {
+        if let Some(call) = self.running.get_mut(call) {
+            call.started_at = Some(at);
+        }
     }
 
     /// Takes what a call printed.
@@ -70,22 +122,40 @@ impl Calls {
         }
     }
 
-    /// The lines that say how a call ended.
+    /// The lines that say how a call ended, and the event that began it.
     pub(super) fn end(
         &mut self,
+        look: Look,
+        id: &CallId,
+        result: &Map<String, Value>,
+        ms: u64,
+    ) -> (String, Option<u64>) {
+        let call = self.running.remove(id);
+        self.order.retain(|one| one != id);
+        let began = call.as_ref().map(|call| call.seq);
+        let lines = match (call, look.room) {
+            (Some(call), Some(room)) if !call.announced => call.whole(look.paint, room, result, ms),
+            (call, room) => self.end_below(look.paint, room, call, id, result, ms),
+        };
+        (lines, began)
+    }
+
+    /// Below the line that said it began.
+    fn end_below(
+        &self,
         paint: Paint,
+        room: Option<usize>,
+        call: Option<Call>,
         id: &CallId,
         result: &Map<String, Value>,
         ms: u64,
     ) -> String {
-        let call = self.running.remove(id);
         let named = self.latest.as_ref() != Some(id);
         let margin = "  ".repeat(call.as_ref().map_or(1, |call| call.depth + 1));
-        let mut out = call
-            .as_ref()
-            .map_or(String::new(), |call| call.shown(paint, &margin));
-        let worked = result.get("ok") == Some(&Value::Bool(true));
-        let mark = paint.mark(if worked { Mark::Good } else { Mark::Bad });
+        let mut out = match (&call, room) {
+            (Some(call), None) => call.shown(paint, &margin),
+            _ => String::new(),
+        };
         let mut parts = Vec::new();
         if let Some(call) = call.filter(|_| named) {
             parts.push(call.name);
@@ -93,32 +163,92 @@ impl Calls {
         parts.extend(outcome(result));
         parts.push(duration(ms));
         let summary = paint.dress(Part::Quiet, &parts.join(" · "));
-        out.push_str(&format!("{margin}{mark} {summary}"));
+        out.push_str(&format!("{margin}{} {summary}", ended(paint, result)));
         out
     }
 
-    /// The newest call and the last line it printed.
-    pub(super) fn activity(&self) -> Option<String> {
-        let newest = self
-            .latest
-            .as_ref()
-            .and_then(|latest| self.running.get(latest))
-            .or_else(|| self.running.values().next())?;
-        let printed = newest.tail.iter().rev().find(|line| !line.is_empty());
-        Some(match printed {
-            Some(line) => format!("{}: {line}", newest.name),
-            None => newest.name.clone(),
-        })
+    /// What runs, with the end of what it printed.
+    pub(super) fn live(&self, paint: Paint, room: usize, now: u64) -> Vec<String> {
+        let running = self.order.iter().filter_map(|id| self.running.get(id));
+        let all: Vec<&Call> = running.filter(|call| !call.announced).collect();
+        let mut rows = Vec::new();
+        for (at, call) in all.iter().enumerate() {
+            if at == SHOWN {
+                let more = format!("… {} more calls wait", all.len() - at);
+                rows.push(paint.dress(Part::Quiet, &more));
+                break;
+            }
+            let time = call.started_at.map(|started| now.saturating_sub(started));
+            let time = time.filter(|ms| *ms >= 1_000).map_or(String::new(), |ms| {
+                paint.dress(Part::Quiet, &format!("  {}", duration(ms / 100 * 100)))
+            });
+            let line = call.line(paint);
+            let left = room.saturating_sub(12);
+            rows.push(format!("{}{time}", clip(&line, left)));
+            let margin = "  ".repeat(call.depth + 1);
+            rows.extend(call.shown(paint, &margin).lines().map(str::to_string));
+        }
+        rows
     }
 
     /// Forgets calls whose end will not come.
     pub(super) fn clear(&mut self) {
         self.running.clear();
+        self.order.clear();
         self.latest = None;
     }
 }
 
 impl Call {
+    fn line(&self, paint: Paint) -> String {
+        let line = format!(
+            "{}{} {} {}",
+            "  ".repeat(self.depth),
+            paint.mark(Mark::Call),
+            paint.dress(Part::Tool, &self.name),
+            self.brief
+        );
+        line.trim_end().to_string()
+    }
+
+    /// A call that is over, in one line; a change of a file below it, and the end of what a failed one printed.
+    fn whole(&self, paint: Paint, room: usize, result: &Map<String, Value>, ms: u64) -> String {
+        let margin = "  ".repeat(self.depth);
+        let mut parts = Vec::new();
+        parts.extend(self.change.as_ref().map(Diff::summary));
+        parts.extend(outcome(result));
+        parts.extend((self.printed() > 0).then(|| lines_of(self.printed())));
+        parts.push(duration(ms));
+        let behind = paint.dress(Part::Quiet, &format!(" · {}", parts.join(" · ")));
+        let head = format!(
+            "{margin}{} {} {}",
+            ended(paint, result),
+            paint.dress(Part::Tool, &self.name),
+            self.brief
+        );
+        let left = room
+            .saturating_sub(super::styled::painted_width(&behind))
+            .max(room / 2);
+        let mut out = format!("{}{behind}", clip(head.trim_end(), left));
+        let inner = format!("{margin}  ");
+        let below = match &self.change {
+            Some(change) if worked(result) => {
+                change.rows(paint, room.saturating_sub(inner.len()), CHANGES)
+            }
+            _ if worked(result) && outcome(result).is_none() => Vec::new(),
+            _ => self.shown(paint, "").lines().map(str::to_string).collect(),
+        };
+        for row in below {
+            out.push_str(&format!("\n{inner}{row}"));
+        }
+        out
+    }
+
+    /// How many lines it printed.
+    fn printed(&self) -> u64 {
+        self.lines + u64::from(self.tail.back().is_some_and(|last| !last.is_empty()))
+    }
+
     fn print(&mut self, text: &str) {
         let mut pieces = text.split('\n');
         if let Some(first) = pieces.next() {
@@ -155,9 +285,8 @@ impl Call {
             lines.pop();
         }
         let lines = &lines[lines.len().saturating_sub(TAIL)..];
-        let total = self.lines + u64::from(self.tail.back().is_some_and(|last| !last.is_empty()));
         let mut out = String::new();
-        let hidden = total.saturating_sub(lines.len() as u64);
+        let hidden = self.printed().saturating_sub(lines.len() as u64);
         if hidden > 0 {
             let text = paint.dress(Part::Quiet, &format!("{hidden} more lines"));
             out.push_str(&format!("{margin}{} {text}\n", paint.mark(Mark::More)));
@@ -177,6 +306,25 @@ fn shown(name: &str, arguments: &Value) -> String {
     }
 }
 
+fn worked(result: &Map<String, Value>) -> bool {
+    result.get("ok") == Some(&Value::Bool(true))
+}
+
+fn ended(paint: Paint, result: &Map<String, Value>) -> String {
+    paint.mark(if worked(result) {
+        Mark::Good
+    } else {
+        Mark::Bad
+    })
+}
+
+fn lines_of(count: u64) -> String {
+    match count {
+        1 => "1 line".into(),
+        count => format!("{count} lines"),
+    }
+}
+
 /// Arguments in one short line: a lone text as it is, everything else as JSON.
 fn brief(arguments: &Value) -> String {
     let text = match arguments {
@@ -184,6 +332,10 @@ fn brief(arguments: &Value) -> String {
         Value::Object(members) if members.is_empty() => return String::new(),
         Value::Object(members) => match members.values().next() {
             Some(Value::String(text)) if members.len() == 1 => text.clone(),
+            _ if Diff::of(arguments).is_some() => {
+                let path = arguments.get("path").and_then(Value::as_str);
+                path.unwrap_or_default().to_string()
+            }
             _ => arguments.to_string(),
         },
         Value::String(text) => text.clone(),

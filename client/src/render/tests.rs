@@ -223,18 +223,6 @@ fn an_unknown_event_is_skipped() {
 }
 
 #[test]
-fn what_runs_is_told_with_its_last_line() {
-    let mut renderer = Renderer::new(Paint::Plain, Prompts::Shown);
-    renderer.event(&event(1, doing("c1", "execute", json!({"command": "x"}))));
-    assert_eq!(renderer.activity(), Some("execute".into()));
-    let output = json!({"type": "tool_output", "call": "c1", "offset": 0, "text": "a\nb"});
-    renderer.event(&event(2, output));
-    assert_eq!(renderer.activity(), Some("execute: b".into()));
-    renderer.event(&event(3, done("c1", json!({"ok": true}))));
-    assert_eq!(renderer.activity(), None);
-}
-
-#[test]
 fn times_are_for_people() {
     assert_eq!(duration(7), "7 ms");
     assert_eq!(duration(1_234), "1.2 s");

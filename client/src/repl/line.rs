@@ -34,6 +34,8 @@ pub(super) enum Line {
     Edit(String),
     /// One of the daemon's commands.
     Command(String),
+    /// A command for the session's directory, of the person's own.
+    Shell(String),
     /// A prompt.
     Text(String),
 }
@@ -50,6 +52,12 @@ impl Line {
             .split_once(char::is_whitespace)
             .unwrap_or((trimmed, ""));
         let rest = rest.trim();
+        if let Some(command) = trimmed
+            .strip_prefix('!')
+            .filter(|command| !command.trim().is_empty())
+        {
+            return Self::Shell(command.trim().to_string());
+        }
         match word {
             "/exit" | "/quit" | "/detach" => Self::Leave,
             "/attach" => Self::Attach((!rest.is_empty()).then(|| rest.to_string())),
@@ -99,6 +107,8 @@ mod tests {
         assert_eq!(Line::parse("/attach"), Line::Attach(None));
         assert_eq!(Line::parse("/edit a b"), Line::Edit("a b".into()));
         assert_eq!(Line::parse(" \n"), Line::Blank);
+        assert_eq!(Line::parse("!ls -l"), Line::Shell("ls -l".into()));
+        assert_eq!(Line::parse("!"), Line::Text("!".into()));
     }
 
     #[test]

@@ -24,6 +24,9 @@ const PAGE: u32 = 500;
 /// How many events are read for finished exchanges: a session may hold millions.
 const MOST: usize = 2_000;
 
+/// How many for what runs: a turn may be as long.
+const MOST_RUNNING: usize = 10_000;
+
 /// A session as it stands when one attaches.
 pub(super) struct Past {
     /// What to show.
@@ -36,15 +39,31 @@ pub(super) struct Past {
     pub(super) turn: Option<TurnId>,
     /// The questions that wait.
     pub(super) questions: Vec<Question>,
+    /// The session itself.
+    pub(super) session: Session,
+}
+
+/// Where it is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum On {
+    /// A terminal that is drawn on, with so many columns for text.
+    Screen(usize),
+    /// Anything else.
+    Plain,
 }
 
 /// Reads it.
-pub(super) async fn read(link: &Link, id: &SessionId, paint: Paint) -> Result<Past, Failure> {
+pub(super) async fn read(
+    link: &Link,
+    id: &SessionId,
+    paint: Paint,
+    on: On,
+) -> Result<Past, Failure> {
     let session = link
         .call(async |client| SessionRpcClient::get(client, id.clone()).await)
         .await?;
     let events = last_events(link, &session).await?;
-    Ok(show(paint, &session, events))
+    Ok(show(paint, on, session, events))
 }
 
 /// The newest events, back to the beginning of what is shown.
@@ -67,7 +86,8 @@ async fn last_events(link: &Link, session: &Session) -> Result<Vec<Event>, Failu
         let running = session.turn.as_ref();
         let reached = running.is_none_or(|turn| start_of(&events, turn).is_some());
         let enough = starts(&events).count() > EXCHANGES || events.len() >= MOST;
-        if (reached && enough) || oldest >= before {
+        let most = events.len() >= MOST_RUNNING;
+        if (reached && enough) || most || oldest >= before {
             break;
         }
         before = oldest;
@@ -85,7 +105,7 @@ fn start_of(events: &[Event], turn: &TurnId) -> Option<usize> {
     starts(events).find(|at| events[*at].turn.as_ref() == Some(turn))
 }
 
-fn show(paint: Paint, session: &Session, events: Vec<Event>) -> Past {
+fn show(paint: Paint, on: On, session: Session, events: Vec<Event>) -> Past {
     let live = session
         .turn
         .as_ref()
@@ -98,6 +118,9 @@ fn show(paint: Paint, session: &Session, events: Vec<Event>) -> Past {
         .unwrap_or(0);
     let mut view = View::default();
     let mut renderer = Renderer::new(paint, Prompts::Shown).offering_keys();
+    if let On::Screen(room) = on {
+        renderer = renderer.rich(room);
+    }
     let mut finished = String::new();
     let mut running = String::new();
     let pending: Vec<_> = session.approvals.iter().map(|one| &one.approval).collect();
@@ -122,17 +145,26 @@ fn show(paint: Paint, session: &Session, events: Vec<Event>) -> Past {
             target.push_str(&chunk.text);
         }
     }
-    let mut text = header(paint, session) + "\n";
+    let mut text = header(paint, &session) + "\n";
     text.push_str(&last_lines(paint, &finished, began_earlier, &session.id));
     text.push_str(&running);
     let questions: Vec<Question> = session.approvals.iter().map(Question::from).collect();
     for question in &questions {
         if !asked.contains(&question.approval) {
             end_line(&mut text);
-            text.push_str(&format!("{}\n  {KEYS}\n", question.text(paint)));
+            text.push_str(&question.text(paint));
+            text.push_str(&match on {
+                On::Screen(_) => "\n".to_string(),
+                On::Plain => format!("\n  {KEYS}\n"),
+            });
         }
     }
-    for queued in &session.queue {
+    let told = match on {
+        // The panel shows them.
+        On::Screen(_) => &[],
+        On::Plain => session.queue.as_slice(),
+    };
+    for queued in told {
         end_line(&mut text);
         let line = format!("queued {}: {}", queued.queued, first_line(&queued.text));
         text.push_str(&(paint.dress(Part::Quiet, &line) + "\n"));
@@ -143,6 +175,7 @@ fn show(paint: Paint, session: &Session, events: Vec<Event>) -> Past {
         renderer,
         turn: session.turn.clone(),
         questions,
+        session,
     }
 }
 
@@ -229,7 +262,12 @@ mod tests {
 
     #[test]
     fn the_last_exchanges_are_shown_and_where_the_rest_is() {
-        let past = show(Paint::Plain, &session(None, json!({})), exchanges(5));
+        let past = show(
+            Paint::Plain,
+            On::Plain,
+            session(None, json!({})),
+            exchanges(5),
+        );
         assert_eq!(
             past.text,
             "s · script · /w\n... `dwell log s` shows what came before\n> ask 3\nreply 3\n> ask 4\nreply 4\n> ask 5\nreply 5\n"
@@ -251,7 +289,12 @@ mod tests {
             2,
             json!({"type": "saying", "message": "m2", "offset": 3, "text": "far"}),
         ));
-        let mut past = show(Paint::Plain, &session(Some("s.t2"), json!({})), events);
+        let mut past = show(
+            Paint::Plain,
+            On::Plain,
+            session(Some("s.t2"), json!({})),
+            events,
+        );
         assert_eq!(past.text, "s · script · /w\n> ask 1\nreply 1\n> go\nso far");
         let folded = json!({"type": "saying", "message": "m2", "offset": 0, "first_seq": 5, "text": "so far so good"});
         let next = past.view.take(turn(8, 2, folded)).unwrap();
@@ -280,7 +323,12 @@ mod tests {
             json!({"type": "queued", "queued": "q1", "text": "then this"}),
         );
         let events = vec![started, asked(2, "s.a1"), asked(3, "s.a2"), queued];
-        let past = show(Paint::Plain, &session(Some("s.t1"), waiting), events);
+        let past = show(
+            Paint::Plain,
+            On::Plain,
+            session(Some("s.t1"), waiting),
+            events,
+        );
         assert_eq!(
             past.text,
             format!(

@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 /// Runs one session until the input ends.
 pub(super) async fn run(link: Rc<Link>, session: &Session) -> Result<Leave, Failure> {
     let paint = Paint::of(&std::io::stdout());
-    let past = past::read(&link, &session.id, paint).await?;
+    let past = past::read(&link, &session.id, paint, past::On::Plain).await?;
     let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if interactive {
         out::raw(&past.text)?;
@@ -232,7 +232,7 @@ impl Plain {
                 Ok(other) => return Ok(Some(Leave::Switch(Box::new(other)))),
                 Err(failure) => out::note(&complaint(self.paint, &failure))?,
             },
-            Line::Attach(None) | Line::Edit(_) => {
+            Line::Attach(None) | Line::Edit(_) | Line::Shell(_) => {
                 out::note("this needs a session's id, or a terminal that can be drawn on")?;
             }
             Line::Command(line) => self.command(&line).await?,

@@ -1,244 +1,246 @@
-//! The terminal as the REPL writes on it: straight on while nothing is typed, above the line being typed otherwise,
-//! and one line of status that comes and goes. Must never be written past by anybody else.
+//! The terminal as the REPL writes on it: rows that stand for good, and below them a panel that is drawn anew. Moves are
+//! relative to the cursor, so nothing is ever asked of the terminal. Must never be written past by anybody else.
 
-use super::input::Above;
+use crate::render::styled::{clip, painted_width};
 use std::io::{self, Write};
-use unicode_width::UnicodeWidthChar;
 
-/// What stands on the terminal below the last finished line.
+/// Programs that know these show a frame only once it is whole.
+const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
+const END: &str = "\x1b[?25h\x1b[?2026l";
+
+/// The rows at the bottom, and where the cursor stands in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Panel {
+    pub(super) rows: Vec<String>,
+    /// Row and column.
+    pub(super) cursor: (usize, usize),
+}
+
+/// The terminal.
 #[derive(Debug)]
-pub(super) struct Screen {
-    above: Above,
-    /// Text of the line that is not finished, with its colours.
-    partial: String,
-    /// Whether a status stands on the line of the cursor.
-    status: bool,
-    /// Whether a line is being typed, so that the terminal's last rows belong to the line editor.
-    typing: bool,
+pub(super) struct Screen<W: Write> {
+    out: W,
+    size: (usize, usize),
+    /// What stands at the bottom now.
+    drawn: Panel,
+    /// Rows that are to stand above it.
+    above: String,
+    /// Whether what stands there cannot be trusted to be where it was drawn.
+    stale: bool,
 }
 
-impl Screen {
-    /// At the start of an empty line.
-    pub(super) fn new(above: Above) -> Self {
+impl<W: Write> Screen<W> {
+    /// At the start of an empty line, with nothing drawn.
+    pub(super) fn new(out: W, size: (usize, usize)) -> Self {
         Self {
-            above,
-            partial: String::new(),
-            status: false,
-            typing: false,
+            out,
+            size: (size.0.max(1), size.1.max(1)),
+            drawn: Panel::default(),
+            above: String::new(),
+            stale: false,
         }
     }
 
-    /// Writes text; it need not end a line.
-    pub(super) fn write(&mut self, text: &str) -> io::Result<()> {
-        if text.is_empty() {
+    /// Columns and rows.
+    pub(super) fn size(&self) -> (usize, usize) {
+        self.size
+    }
+
+    /// Text that ends a line, to stand for good at the next drawing.
+    pub(super) fn write(&mut self, text: &str) {
+        self.above.push_str(text);
+        if !text.is_empty() && !text.ends_with('\n') {
+            self.above.push('\n');
+        }
+    }
+
+    /// Whether something waits to be drawn.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.above.is_empty() || self.stale
+    }
+
+    /// The window has another size. A terminal breaks rows that have become too long into several, so the panel's first
+    /// row is further up than it was.
+    pub(super) fn resize(&mut self, columns: usize, rows: usize) {
+        let columns = columns.max(1);
+        let above = &self.drawn.rows[..self.drawn.cursor.0.min(self.drawn.rows.len())];
+        let broken = |width: usize| width.max(1).div_ceil(columns);
+        let taken: usize = above.iter().map(|row| broken(painted_width(row))).sum();
+        self.drawn.cursor.0 = taken + self.drawn.cursor.1 / columns;
+        self.size = (columns, rows.max(1));
+        self.stale = true;
+    }
+
+    /// Draws what waits and the panel.
+    pub(super) fn draw(&mut self, panel: Panel) -> io::Result<()> {
+        let panel = self.fitted(panel);
+        if panel == self.drawn && !self.is_waiting() {
             return Ok(());
         }
-        self.hide_status()?;
-        if !self.typing {
-            put(text)?;
+        let mut frame = String::from(BEGIN);
+        if self.is_waiting() || panel.rows.len() != self.drawn.rows.len() {
+            self.draw_all(&panel, &mut frame);
+        } else {
+            self.draw_changed(&panel, &mut frame);
         }
-        self.partial.push_str(text);
-        if let Some(end) = self.partial.rfind('\n') {
-            let rest = self.partial.split_off(end + 1);
-            let whole = std::mem::replace(&mut self.partial, rest);
-            if self.typing {
-                self.above.push(&whole);
-            }
-        }
-        if self.typing {
-            let (rows, rest) = split_rows(&self.partial, columns());
-            for row in rows {
-                self.above.push(&(row + "\n"));
-            }
-            self.partial = rest;
-        }
-        Ok(())
+        frame.push_str(END);
+        self.drawn = panel;
+        self.stale = false;
+        self.out.write_all(frame.as_bytes())?;
+        self.out.flush()
     }
 
-    /// Writes a line of its own.
-    pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
-        if !self.partial.is_empty() {
-            self.write("\n")?;
-        }
-        self.write(&format!("{text}\n"))
-    }
-
-    /// The line editor takes over. Full rows of the unfinished line stay where they are; what stands on its last row
-    /// is held back until the row is full or the line editor is done, so that nothing ever looks torn.
-    pub(super) fn begin_typing(&mut self) -> io::Result<()> {
-        self.hide_status()?;
-        if !self.partial.is_empty() {
-            let (_, rest) = split_rows(&self.partial, columns());
-            // After a full row the cursor still stands on it.
-            put(if rest.is_empty() { "\n" } else { "\r\x1b[J" })?;
-            self.partial = rest;
-        }
-        self.typing = true;
-        Ok(())
-    }
-
-    /// The line editor is done, and the cursor stands at the start of a line.
-    pub(super) fn end_typing(&mut self) -> io::Result<()> {
-        if !self.typing {
-            return Ok(());
-        }
-        self.typing = false;
-        put(&self.above.take())?;
-        put(&self.partial)
-    }
-
-    /// Whether the terminal's last rows belong to the line editor.
-    pub(super) fn is_typing(&self) -> bool {
-        self.typing
-    }
-
-    /// Takes an empty prompt off the screen.
-    pub(super) fn erase_prompt(&self) -> io::Result<()> {
-        put("\r\x1b[J")
-    }
-
-    /// Shows what runs, where nothing else stands on the line.
-    pub(super) fn show_status(&mut self, text: &str) -> io::Result<()> {
-        if self.typing || !self.partial.is_empty() {
-            return Ok(());
-        }
-        self.status = true;
-        let room = columns().saturating_sub(1);
-        put(&format!("\r\x1b[K\x1b[2m{}\x1b[0m", fit(text, room)))
-    }
-
-    fn hide_status(&mut self) -> io::Result<()> {
-        if !std::mem::take(&mut self.status) {
-            return Ok(());
-        }
-        put("\r\x1b[K")
-    }
-
-    /// Leaves the terminal with the cursor at the start of a line.
+    /// Takes the panel away: the cursor stands at the start of an empty line.
     pub(super) fn leave(&mut self) -> io::Result<()> {
-        self.hide_status()?;
-        self.end_typing()?;
-        if !self.partial.is_empty() {
-            self.write("\n")?;
-        }
-        Ok(())
+        let mut frame = up(self.drawn.cursor.0) + "\r\x1b[J";
+        frame.push_str(&std::mem::take(&mut self.above).replace('\n', "\r\n"));
+        frame.push_str("\x1b[?25h");
+        self.drawn = Panel::default();
+        self.stale = false;
+        self.out.write_all(frame.as_bytes())?;
+        self.out.flush()
     }
-}
 
-/// Line breaks carry a return: the terminal may be raw or not.
-fn put(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.replace('\n', "\r\n").as_bytes())?;
-    stdout.flush()
-}
+    /// Empties the screen; what has scrolled away stays.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        self.drawn = Panel::default();
+        self.stale = true;
+        self.out.write_all(b"\x1b[2J\x1b[H")
+    }
 
-fn columns() -> usize {
-    crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(1))
-}
+    /// Rings, or shows a message of the desktop where the terminal can.
+    pub(super) fn notify(&mut self, text: &str) -> io::Result<()> {
+        let text: String = text
+            .chars()
+            .filter(|c| !c.is_control() && *c != ';')
+            .collect();
+        self.out
+            .write_all(format!("\x1b]9;{text}\x07\x07").as_bytes())?;
+        self.out.flush()
+    }
 
-/// As much of a text as fits.
-fn fit(text: &str, room: usize) -> String {
-    let mut left = room;
-    text.chars()
-        .take_while(|c| {
-            let width = c.width().unwrap_or(0);
-            let fits = width <= left;
-            left = left.saturating_sub(width);
-            fits
-        })
-        .collect()
-}
-
-/// A text as the terminal breaks it: full rows, and what stands on the last one. Each part carries its colours.
-fn split_rows(text: &str, columns: usize) -> (Vec<String>, String) {
-    let mut rows = Vec::new();
-    let (mut row, mut used) = (String::new(), 0);
-    // The colour that holds here; colours are the only sequences that ever get here.
-    let mut colour = String::new();
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        if c == '\x1b' {
-            colour = format!("{c}{}", take_through(&mut chars, 'm'));
-            row.push_str(&colour);
-            if colour == RESET {
-                colour.clear();
+    /// A panel that fits: no row reaches the last column, where terminals differ, and there are fewer rows than the
+    /// window has. The last ones count most.
+    fn fitted(&self, mut panel: Panel) -> Panel {
+        let (columns, rows) = self.size;
+        let most = rows.saturating_sub(1).max(1);
+        let over = panel.rows.len().saturating_sub(most);
+        panel.rows.drain(..over);
+        panel.cursor.0 = panel.cursor.0.saturating_sub(over);
+        panel.cursor.1 = panel.cursor.1.min(columns.saturating_sub(1));
+        let room = columns.saturating_sub(1);
+        for row in &mut panel.rows {
+            if painted_width(row) > room {
+                *row = clip(row, room);
             }
-            continue;
         }
-        let width = c.width().unwrap_or(0);
-        if used + width > columns {
-            rows.push(end_row(&mut row, &colour));
-            used = 0;
+        panel
+    }
+
+    fn draw_all(&mut self, panel: &Panel, frame: &mut String) {
+        frame.push_str(&up(self.drawn.cursor.0));
+        frame.push_str("\r\x1b[J");
+        frame.push_str(&std::mem::take(&mut self.above).replace('\n', "\r\n"));
+        frame.push_str(&panel.rows.join("\r\n"));
+        let last = panel.rows.len().saturating_sub(1);
+        frame.push_str(&up(last - panel.cursor.0.min(last)));
+        frame.push_str(&column(panel.cursor.1));
+    }
+
+    fn draw_changed(&mut self, panel: &Panel, frame: &mut String) {
+        let mut at = self.drawn.cursor.0;
+        for (row, text) in panel.rows.iter().enumerate() {
+            if self.drawn.rows[row] == *text {
+                continue;
+            }
+            frame.push_str(&to_row(at, row));
+            frame.push_str(&format!("\r\x1b[2K{text}"));
+            at = row;
         }
-        row.push(c);
-        used += width;
+        frame.push_str(&to_row(at, panel.cursor.0));
+        frame.push_str(&column(panel.cursor.1));
     }
-    if used == columns {
-        rows.push(end_row(&mut row, &colour));
-    }
-    (rows, row)
 }
 
-const RESET: &str = "\x1b[0m";
-
-/// Ends a row without its colour leaking, and begins the next one with it.
-fn end_row(row: &mut String, colour: &str) -> String {
-    let mut whole = std::mem::replace(row, colour.to_string());
-    if !colour.is_empty() {
-        whole.push_str(RESET);
+fn up(rows: usize) -> String {
+    match rows {
+        0 => String::new(),
+        rows => format!("\x1b[{rows}A"),
     }
-    whole
 }
 
-/// The characters up to one of a kind, and that one.
-fn take_through(chars: &mut std::str::Chars<'_>, last: char) -> String {
-    let mut taken = String::new();
-    for c in chars.by_ref() {
-        taken.push(c);
-        if c == last {
-            break;
-        }
+fn to_row(from: usize, to: usize) -> String {
+    match to.checked_sub(from) {
+        None => up(from - to),
+        Some(0) => String::new(),
+        Some(down) => format!("\x1b[{down}B"),
     }
-    taken
+}
+
+fn column(column: usize) -> String {
+    match column {
+        0 => "\r".into(),
+        column => format!("\r\x1b[{column}C"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn rows_break_where_the_terminal_breaks_them() {
-        let split = |text: &str, columns| {
-            let (rows, rest) = split_rows(text, columns);
-            (rows.join("|"), rest)
-        };
-        assert_eq!(split("abc", 4), (String::new(), "abc".into()));
-        assert_eq!(split("abcd", 4), ("abcd".into(), String::new()));
-        assert_eq!(split("abcdefghi", 4), ("abcd|efgh".into(), "i".into()));
-        assert_eq!(split("grü日本x", 4), ("grü|日本".into(), "x".into()));
+    fn panel(rows: &[&str], cursor: (usize, usize)) -> Panel {
+        Panel {
+            rows: rows.iter().map(|row| (*row).to_string()).collect(),
+            cursor,
+        }
+    }
+
+    /// What a frame writes, without the marks around it.
+    fn frame(screen: &mut Screen<Vec<u8>>, panel: Panel) -> String {
+        screen.out.clear();
+        screen.draw(panel).unwrap();
+        let text = String::from_utf8(screen.out.clone()).unwrap();
+        text.trim_start_matches(BEGIN).trim_end_matches(END).into()
+    }
+
+    fn screen() -> Screen<Vec<u8>> {
+        Screen::new(Vec::new(), (20, 10))
     }
 
     #[test]
-    fn a_colour_goes_on_in_the_next_row() {
-        let (rows, rest) = split_rows("a\x1b[2mbcd\x1b[0me", 3);
-        assert_eq!(rows, ["a\x1b[2mbc\x1b[0m"]);
-        assert_eq!(rest, "\x1b[2md\x1b[0me");
+    fn rows_for_good_go_above_the_panel() {
+        let mut screen = screen();
+        assert_eq!(
+            frame(&mut screen, panel(&["> "], (0, 2))),
+            "\r\x1b[J> \r\x1b[2C"
+        );
+        screen.write("one\ntwo");
+        let drawn = frame(&mut screen, panel(&["> ", "status"], (0, 2)));
+        assert_eq!(drawn, "\r\x1b[Jone\r\ntwo\r\n> \r\nstatus\x1b[1A\r\x1b[2C");
     }
 
     #[test]
-    fn a_status_never_wraps() {
-        assert_eq!(fit("abcdef", 4), "abcd");
-        assert_eq!(fit("日本語", 5), "日本");
+    fn only_what_changed_is_drawn_again() {
+        let mut screen = screen();
+        frame(&mut screen, panel(&["> ", "a"], (0, 2)));
+        assert_eq!(frame(&mut screen, panel(&["> ", "a"], (0, 2))), "");
+        let drawn = frame(&mut screen, panel(&["> x", "a"], (0, 3)));
+        assert_eq!(drawn, "\r\x1b[2K> x\r\x1b[3C");
     }
 
     #[test]
-    fn finished_lines_go_above_while_a_line_is_typed() {
-        let above = Above::default();
-        let mut screen = Screen::new(above.clone());
-        screen.typing = true;
-        screen.write("one\ntw").unwrap();
-        screen.write("o\nthree").unwrap();
-        assert_eq!(above.take(), "one\ntwo\n");
-        assert_eq!(screen.partial, "three");
+    fn a_narrower_window_breaks_rows_and_all_of_them_are_erased() {
+        let mut screen = screen();
+        frame(&mut screen, panel(&["0123456789abcdef", "> xy"], (1, 4)));
+        screen.resize(8, 10);
+        let drawn = frame(&mut screen, panel(&["> xy"], (0, 4)));
+        assert!(drawn.starts_with("\x1b[2A\r\x1b[J"), "{drawn:?}");
+    }
+
+    #[test]
+    fn a_panel_never_fills_the_window_nor_touches_its_last_column() {
+        let mut screen = Screen::new(Vec::new(), (4, 3));
+        let drawn = frame(&mut screen, panel(&["a", "b", "c", "defgh"], (3, 5)));
+        assert_eq!(drawn, "\r\x1b[Jc\r\ndef\r\x1b[3C");
     }
 }

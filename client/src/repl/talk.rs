@@ -1,73 +1,90 @@
-//! The REPL's loop on a terminal that can be drawn on: events and keys in, text and calls out. Must never wait for the
-//! daemon or the keyboard alone.
+//! The REPL's loop on a terminal that can be drawn on: events and keys in, rows and calls out. Must never wait for the
+//! daemon or the keyboard alone, nor let one hold up the other.
 
 mod job;
+mod notice;
+mod shell;
+mod unfold;
 
-use super::input::{Heard, Input, Next, Typed, Unfinished, Want};
+use super::console::Console;
+use super::editor::Asked;
 use super::line::{Line, own_help};
-use super::screen::Screen;
+use super::panel::{FRAME, Status, View, Waiting};
 use super::{Leave, complaint, is_final, past};
 use crate::approval::{Open, Question, Reply};
 use crate::error::Failure;
 use crate::follow::Follow;
 use crate::link::Link;
-use crate::paint::{Paint, Part};
-use crate::render::{Prompts, Renderer, duration};
+use crate::paint::{Paint, Part, tame};
+use crate::render::{Prompts, Renderer, Thoughts};
 use crate::select;
-use futures_util::StreamExt;
+use crossterm::event::{Event as Pressed, KeyCode, KeyEvent, KeyModifiers};
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt};
 use job::{Done, Job};
-use protocol::command::{CommandResult, Completions};
+use protocol::command::CommandResult;
 use protocol::event::{Event, EventKind};
-use protocol::id::{SessionId, TurnId};
+use protocol::id::{QueuedId, SessionId, TurnId};
 use protocol::session::Session;
+use shell::Shell;
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often a status changes.
-const TICK: Duration = Duration::from_millis(120);
+/// The least time between two frames that no key asked for.
+const PAUSE: Duration = Duration::from_millis(30);
 
-/// How long nothing is shown before the status says that something runs.
-const QUIET: Duration = Duration::from_millis(300);
+/// How many events are taken at once before the screen is looked after.
+const BATCH: usize = 512;
 
 /// Within this time a second Ctrl-C on an idle session leaves it.
 const TWICE: Duration = Duration::from_secs(2);
 
-const FRAMES: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇", "⠏", "⠟"];
+/// A key this soon after a question came was meant for something else.
+const UNSEEN: Duration = Duration::from_millis(500);
+
+/// A key this soon after an answer by one key is the rest of a word ("yes").
+const REST: Duration = Duration::from_millis(400);
 
 /// Runs one session until the person leaves it.
 pub(super) async fn run(
     link: Rc<Link>,
     session: &Session,
-    input: &mut Input,
+    console: &mut Console,
 ) -> Result<Leave, Failure> {
     let paint = Paint::of(&std::io::stdout());
-    let past = past::read(&link, &session.id, paint).await?;
-    let mut screen = Screen::new(input.above());
-    screen.write(&past.text)?;
+    let (columns, _) = console.screen.size();
+    let on = past::On::Screen(columns.saturating_sub(1));
+    let past = past::read(&link, &session.id, paint, on).await?;
+    console.screen.write(&past.text);
+    console.editor.history().set_cwd(&session.cwd);
     let mut talk = Talk {
         follow: Follow::with_view(Rc::clone(&link), session.id.clone(), past.view),
         link,
         session: session.id.clone(),
         paint,
         renderer: past.renderer,
-        screen,
-        input,
+        console,
+        status: Status::default(),
         running: past.turn.map(Running::new),
         questions: past.questions.into_iter().collect(),
+        question_since: Instant::now(),
+        answered: None,
         own: HashSet::new(),
+        sending: Vec::new(),
+        queue: Vec::new(),
+        shell: Shell::default(),
         jobs: FuturesUnordered::new(),
-        sending: 0,
-        expected: 0,
         interrupted: None,
-        shown: Instant::now(),
-        stopping: false,
+        unfolded: 0,
+        hint: None,
+        drawn: None,
     };
+    talk.take_session(&past.session);
     let left = talk.talk().await;
-    talk.quiet().await?;
+    talk.console.screen.leave()?;
     left
 }
 
@@ -88,38 +105,49 @@ impl Running {
     }
 }
 
+/// A prompt on its way to the daemon.
+struct Sending {
+    token: String,
+    text: String,
+}
+
 struct Talk<'a> {
     link: Rc<Link>,
     follow: Follow,
     session: SessionId,
     paint: Paint,
     renderer: Renderer,
-    screen: Screen,
-    input: &'a mut Input,
+    console: &'a mut Console,
+    status: Status,
     running: Option<Running>,
-    /// Questions that wait; the prompt is for the first.
+    /// Questions that wait; keys answer the first.
     questions: Open,
-    /// Tokens of turns whose prompts stand on this screen already.
+    /// Since when it is the first.
+    question_since: Instant,
+    /// When a key answered one.
+    answered: Option<Instant>,
+    /// Tokens of turns that were typed here.
     own: HashSet<String>,
+    sending: Vec<Sending>,
+    /// Prompts that wait behind the running turn.
+    queue: Vec<(QueuedId, String)>,
+    shell: Shell,
     jobs: FuturesUnordered<Job>,
-    /// Prompts on their way to the daemon: what comes of them is about to be shown.
-    sending: u32,
-    /// The event that records the last of them.
-    expected: u64,
     /// When Ctrl-C was pressed with nothing to cancel.
     interrupted: Option<Instant>,
-    /// When something was last shown.
-    shown: Instant,
-    /// Whether the keyboard was told to come back.
-    stopping: bool,
+    /// How many folded things the last keys have unfolded.
+    unfolded: usize,
+    hint: Option<String>,
+    /// When the last frame was drawn; none while one is due at once.
+    drawn: Option<Instant>,
 }
 
 /// What the loop saw.
 enum Saw {
     Event(Result<Event, Failure>),
-    Input(Next),
+    Key(std::io::Result<Pressed>),
     Job(Done),
-    Tick,
+    Frame,
     Ended,
 }
 
@@ -127,137 +155,324 @@ impl Talk<'_> {
     async fn talk(&mut self) -> Result<Leave, Failure> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hangup = signal(SignalKind::hangup())?;
-        let mut tick = interval(TICK);
+        let mut tick = interval(Duration::from_millis(FRAME));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut changed = true;
         loop {
-            self.direct()?;
+            if changed && self.drawn.is_none_or(|at| at.elapsed() >= PAUSE) {
+                self.draw()?;
+                changed = false;
+            }
+            let due = self
+                .drawn
+                .map_or(Duration::ZERO, |at| PAUSE.saturating_sub(at.elapsed()));
+            // Keys come first: a flood of events must not make them wait.
             let saw = tokio::select! {
-                event = self.follow.next() => Saw::Event(event),
-                next = self.input.next() => Saw::Input(next),
-                Some(done) = self.jobs.next() => Saw::Job(done),
-                _ = tick.tick(), if self.running.is_some() => Saw::Tick,
+                biased;
+                key = self.console.keys.next() => Saw::Key(key),
                 () = ended(&mut terminate, &mut hangup) => Saw::Ended,
+                () = tokio::time::sleep(due), if changed => Saw::Frame,
+                Some(done) = self.jobs.next() => Saw::Job(done),
+                event = self.follow.next() => Saw::Event(event),
+                _ = tick.tick(), if self.is_busy() => Saw::Frame,
             };
+            changed = true;
             match saw {
-                Saw::Event(event) => self.show(&event?)?,
-                Saw::Input(Next::Complete(unfinished)) => self.complete(unfinished).await,
-                Saw::Input(Next::Heard(heard)) => {
-                    if let Some(left) = self.hear(heard).await? {
+                Saw::Event(event) => self.show_all(event?).await?,
+                Saw::Key(key) => {
+                    if let Some(left) = self.press_all(key?).await? {
                         return Ok(left);
                     }
+                    self.drawn = None;
                 }
                 Saw::Job(done) => self.finish(done)?,
-                Saw::Tick => self.tell_status()?,
+                Saw::Frame => {}
                 Saw::Ended => return Ok(Leave::Detach),
             }
         }
     }
 
-    /// Has the keyboard do what fits: a line is edited when a person is to say something, else keys are watched so that
-    /// text can flow.
-    fn direct(&mut self) -> Result<(), Failure> {
-        let asking = self.questions.first().is_some();
-        self.input.set_asking(asking);
-        let busy =
-            self.running.is_some() || self.sending > 0 || self.expected > self.follow.cursor();
-        let watch = busy && !asking;
-        match self.input.doing() {
-            None if watch => {
-                self.screen.end_typing()?;
-                self.input.begin(Want::Watch);
-            }
-            None => self.edit(String::new())?,
-            Some(Want::Edit(_)) if watch && !self.input.is_typed() => self.stop(),
-            Some(Want::Watch) if !watch => self.stop(),
-            Some(_) => {}
-        }
+    fn is_busy(&self) -> bool {
+        self.running.is_some() || self.shell.is_busy()
+    }
+
+    fn draw(&mut self) -> Result<(), Failure> {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let console = &mut *self.console;
+        let view = View {
+            paint: self.paint,
+            size: console.screen.size(),
+            live: self.renderer.live(now.as_millis() as u64),
+            waiting: waiting(&self.sending, &self.queue),
+            question: self.questions.first(),
+            questions: self.questions.len(),
+            editor: &console.editor,
+            status: &self.status,
+            running: self.running.as_ref().map(|running| running.since.elapsed()),
+            hint: self.hint.as_deref(),
+        };
+        console.screen.draw(view.panel())?;
+        self.drawn = Some(Instant::now());
         Ok(())
     }
 
-    fn edit(&mut self, text: String) -> Result<(), Failure> {
-        self.screen.begin_typing()?;
-        self.input.begin(Want::Edit(text));
-        Ok(())
-    }
-
-    fn stop(&mut self) {
-        if !std::mem::replace(&mut self.stopping, true) {
-            self.input.stop();
+    /// Shows an event and what has come with it.
+    async fn show_all(&mut self, first: Event) -> Result<(), Failure> {
+        self.show(&first)?;
+        for _ in 1..BATCH {
+            let Some(next) = self.follow.next().now_or_never() else {
+                return Ok(());
+            };
+            self.show(&next?)?;
         }
+        // The keyboard's thread gets a word in.
+        tokio::task::yield_now().await;
+        Ok(())
     }
 
     /// Shows an event, and notes what it changes here.
     fn show(&mut self, event: &Event) -> Result<(), Failure> {
-        self.note(event);
-        self.shown = Instant::now();
+        self.note(event)?;
         for chunk in self.renderer.event(event) {
-            self.screen.write(&chunk.text)?;
+            self.unfolded = 0;
+            self.console.screen.write(&chunk.text);
         }
         Ok(())
     }
 
-    fn note(&mut self, event: &Event) {
+    fn note(&mut self, event: &Event) -> Result<(), Failure> {
+        let before = self.questions.first().map(|first| first.approval.clone());
         self.questions.settle(event);
         if let Some(question) = Question::of(event) {
-            self.questions.push(question);
+            self.ask(question)?;
+        }
+        if self.questions.first().map(|first| &first.approval) != before.as_ref() {
+            self.question_since = Instant::now();
         }
         match &event.kind {
             EventKind::TurnStarted { token, .. } => {
                 self.running = event.turn.clone().map(Running::new);
                 let own = token.as_ref().is_some_and(|token| self.own.remove(token));
+                self.sending
+                    .retain(|one| Some(&one.token) != token.as_ref());
                 self.renderer.set_prompts(match own {
-                    true => Prompts::Hidden,
+                    true => Prompts::Own,
                     false => Prompts::Shown,
                 });
+                self.look_again();
             }
-            EventKind::TurnEnded { .. } if self.runs(event.turn.as_ref()) => self.running = None,
+            EventKind::TurnEnded { .. } if self.runs(event.turn.as_ref()) => self.end_turn()?,
+            EventKind::Queued {
+                queued,
+                text,
+                token,
+                ..
+            } => {
+                self.sending
+                    .retain(|one| Some(&one.token) != token.as_ref());
+                self.queue.push((queued.clone(), text.clone()));
+            }
+            EventKind::Dequeued { queued } => self.queue.retain(|(id, _)| id != queued),
+            EventKind::Usage {
+                input,
+                output,
+                window,
+                ..
+            } => {
+                self.status.tokens.0 += input;
+                self.status.tokens.1 += output;
+                let percent = window
+                    .filter(|window| *window > 0)
+                    .map(|window| (input * 100 / window).min(100));
+                self.status.context = percent.map(|percent| percent as u8).or(self.status.context);
+            }
+            EventKind::ProviderSwitched { name, model } => {
+                self.status.model = model_of(name, model.as_deref());
+            }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// A question: a person's own command needs no second yes.
+    fn ask(&mut self, question: Question) -> Result<(), Failure> {
+        if self.shell.is_own(&question) {
+            let (link, approval) = (Rc::clone(&self.link), question.approval);
+            self.jobs.push(job::answer(link, approval, Reply::yes()));
+            return Ok(());
+        }
+        if self.questions.first().is_none() {
+            let text = format!("{} waits: allow {}?", self.session, question.tool);
+            notice::send(&mut self.console.screen, &text)?;
+        }
+        self.questions.push(question);
+        Ok(())
+    }
+
+    fn end_turn(&mut self) -> Result<(), Failure> {
+        let since = self.running.take().map(|running| running.since);
+        if since.is_some_and(|since| since.elapsed() >= notice::LONG) {
+            let text = format!("{} is done", self.session);
+            notice::send(&mut self.console.screen, &text)?;
+        }
+        self.hint = None;
+        self.look_again();
+        Ok(())
     }
 
     fn runs(&self, turn: Option<&TurnId>) -> bool {
         self.running.as_ref().map(|running| &running.turn) == turn
     }
 
-    async fn hear(&mut self, heard: Heard) -> Result<Option<Leave>, Failure> {
-        self.stopping = false;
-        match heard {
-            Heard::Line(line) => {
-                self.screen.end_typing()?;
-                return self.obey(&line).await;
+    /// Asks what events do not tell, such as who else is here.
+    fn look_again(&mut self) {
+        let (link, session) = (Rc::clone(&self.link), self.session.clone());
+        self.jobs.push(job::look(link, session));
+    }
+
+    fn take_session(&mut self, session: &Session) {
+        self.status.session = session.id.to_string();
+        self.status.model = model_of(&session.provider, session.model.as_deref());
+        self.status.context = session.context_percent.or(self.status.context);
+        self.status.clients = session.clients;
+        self.queue = session
+            .queue
+            .iter()
+            .map(|queued| (queued.queued.clone(), queued.text.clone()))
+            .collect();
+    }
+
+    /// Takes a key and what was pressed with it.
+    async fn press_all(&mut self, first: Pressed) -> Result<Option<Leave>, Failure> {
+        let mut next = Some(Ok(first));
+        while let Some(pressed) = next {
+            if let Some(left) = self.press(pressed?).await? {
+                return Ok(Some(left));
             }
-            Heard::Began(text) => self.edit(text)?,
-            Heard::Stopped(Typed::Something) => self.edit(String::new())?,
-            Heard::Stopped(Typed::Nothing) => {
-                if self.screen.is_typing() {
-                    self.screen.erase_prompt()?;
-                }
-                self.screen.end_typing()?;
-            }
-            Heard::Interrupt(typed) => {
-                self.screen.end_typing()?;
-                return self.interrupt(typed);
-            }
-            Heard::Detach => {
-                self.screen.end_typing()?;
-                return Ok(Some(Leave::Detach));
-            }
-            Heard::Broken(why) => {
-                return Err(Failure::new(format!("the terminal does not work: {why}"))
-                    .hint("with TERM=dumb nothing is drawn"));
+            next = self.console.keys.ready();
+        }
+        Ok(None)
+    }
+
+    async fn press(&mut self, pressed: Pressed) -> Result<Option<Leave>, Failure> {
+        match pressed {
+            Pressed::Resize(columns, rows) => self.resize(columns.into(), rows.into()),
+            Pressed::Key(key) if self.is_rest_of_answer(key) => {}
+            Pressed::Key(key) if self.answers(key) => {}
+            other => {
+                self.hint = None;
+                let asked = self.console.editor.event(other);
+                self.wish();
+                return self.obey(asked).await;
             }
         }
         Ok(None)
     }
 
-    async fn obey(&mut self, typed: &str) -> Result<Option<Leave>, Failure> {
+    fn resize(&mut self, columns: usize, rows: usize) {
+        self.console.screen.resize(columns, rows);
+        self.renderer.set_room(columns.saturating_sub(1));
+    }
+
+    /// Has completions fetched, if the text wants any.
+    fn wish(&mut self) {
+        if let Some(wish) = self.console.editor.take_wish() {
+            let (link, session) = (Rc::clone(&self.link), self.session.clone());
+            self.jobs.push(job::complete(link, session, wish));
+        }
+    }
+
+    fn is_rest_of_answer(&self, key: KeyEvent) -> bool {
+        let soon = self.answered.is_some_and(|at| at.elapsed() < REST);
+        soon && matches!(key.code, KeyCode::Char(_)) && key.modifiers.is_empty()
+    }
+
+    /// A key that answers the question, or moves among several. Only on an empty line, and only once the question was
+    /// there to be seen.
+    fn answers(&mut self, key: KeyEvent) -> bool {
+        let asked = self.questions.first().is_some() && self.console.editor.is_empty();
+        if !asked || !key.modifiers.is_empty() || self.question_since.elapsed() < UNSEEN {
+            return false;
+        }
+        let reply = match key.code {
+            KeyCode::Tab if self.questions.len() > 1 => {
+                self.questions.rotate();
+                self.question_since = Instant::now();
+                return true;
+            }
+            KeyCode::Char('r') => {
+                self.console.editor.set("r ");
+                return true;
+            }
+            KeyCode::Char(c) => Reply::parse(&c.to_string()),
+            _ => None,
+        };
+        match reply {
+            Some(reply) => {
+                self.answered = Some(Instant::now());
+                self.answer(reply);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Answers the first question. It is gone from here at once, so that the next key is not for it; the event tells
+    /// everybody.
+    fn answer(&mut self, reply: Reply) {
+        if let Some(question) = self.questions.take_first() {
+            let link = Rc::clone(&self.link);
+            self.jobs.push(job::answer(link, question.approval, reply));
+            self.question_since = Instant::now();
+        }
+    }
+
+    async fn obey(&mut self, asked: Asked) -> Result<Option<Leave>, Failure> {
+        match asked {
+            Asked::Nothing => {}
+            Asked::Line(line) => return self.obey_line(&line).await,
+            Asked::Interrupt => return Ok(self.interrupt()),
+            Asked::Detach => return Ok(Some(Leave::Detach)),
+            Asked::Clear => self.console.screen.clear()?,
+            Asked::Compose => {
+                let text = self.console.editor.whole();
+                if let Some(text) = self.compose(text).await? {
+                    self.console.editor.clear();
+                    self.console.editor.set(&text);
+                }
+            }
+            Asked::Program(key) => self.obey_key(key).await?,
+        }
+        Ok(None)
+    }
+
+    async fn obey_key(&mut self, key: KeyEvent) -> Result<(), Failure> {
+        let control = key.modifiers == KeyModifiers::CONTROL;
+        match key.code {
+            KeyCode::Char('t') => {
+                self.hint = Some(match self.renderer.toggle_thoughts() {
+                    Thoughts::Shown => "thoughts stay on the screen from here on".into(),
+                    Thoughts::Folded => "thoughts fold from here on".into(),
+                });
+            }
+            KeyCode::Char('o') if control => self.unfold(),
+            KeyCode::Char('o') => self.page().await?,
+            KeyCode::Char('s') => self.steer(),
+            KeyCode::Char('n') => {
+                self.questions.rotate();
+                self.question_since = Instant::now();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn obey_line(&mut self, typed: &str) -> Result<Option<Leave>, Failure> {
         self.interrupted = None;
-        if let (Some(question), Some(reply)) = (self.questions.first(), Reply::parse(typed)) {
-            let approval = question.approval.clone();
-            // Gone from here at once, so that the next line is not for it; the event tells everybody.
-            self.questions.take_first();
-            self.jobs
-                .push(job::answer(Rc::clone(&self.link), approval, reply));
+        if let (Some(_), Some(reply)) = (self.questions.first(), Reply::parse(typed)) {
+            self.answer(reply);
             return Ok(None);
         }
         match Line::parse(typed) {
@@ -265,17 +480,15 @@ impl Talk<'_> {
             Line::Leave => return Ok(Some(Leave::Detach)),
             Line::Attach(Some(word)) => match select::session(&self.link, &word).await {
                 Ok(other) => return Ok(Some(Leave::Switch(Box::new(other)))),
-                Err(failure) => self.screen.line(&complaint(self.paint, &failure))?,
+                Err(failure) => self.line(&complaint(self.paint, &failure)),
             },
-            Line::Attach(None) => {
-                let hint = "/attach SESSION; /sessions lists them";
-                self.screen.line(&self.paint.dress(Part::Quiet, hint))?;
-            }
+            Line::Attach(None) => self.hint = Some("/attach SESSION; /sessions lists them".into()),
             Line::Edit(text) => {
                 if let Some(text) = self.compose(text).await? {
                     self.start(text);
                 }
             }
+            Line::Shell(command) => self.run_shell(command),
             Line::Command(line) => {
                 let (link, session) = (Rc::clone(&self.link), self.session.clone());
                 self.jobs.push(job::command(link, session, line));
@@ -285,142 +498,140 @@ impl Talk<'_> {
         Ok(None)
     }
 
+    fn line(&mut self, text: &str) {
+        self.console.screen.write(&format!("{text}\n"));
+    }
+
     fn start(&mut self, text: String) {
         let token = crate::open::token();
         self.own.insert(token.clone());
-        self.sending += 1;
+        self.sending.push(Sending {
+            token: token.clone(),
+            text: text.clone(),
+        });
+        let text = self.shell.told_with(text);
         let (link, session) = (Rc::clone(&self.link), self.session.clone());
         self.jobs.push(job::start(link, session, text, token));
     }
 
-    /// Has a prompt written in the person's editor.
+    /// What is typed goes into the running turn: the model sees it at its next round trip.
+    fn steer(&mut self) {
+        let text = self.console.editor.whole();
+        if text.trim().is_empty() || self.running.is_none() {
+            self.hint = Some("Alt-S sends what is typed into the running turn".into());
+            return;
+        }
+        self.console.editor.history().add(text.trim_end());
+        self.console.editor.clear();
+        let (link, session) = (Rc::clone(&self.link), self.session.clone());
+        self.jobs
+            .push(job::steer(link, session, text.trim_end().into()));
+    }
+
+    /// Has a text written in the person's editor; none if nothing came of it.
     async fn compose(&mut self, text: String) -> Result<Option<String>, Failure> {
-        match job::compose(text).await {
+        self.console.sleep()?;
+        let written = job::compose(text).await;
+        self.console.wake()?;
+        match written {
             Ok(text) if text.trim().is_empty() => Ok(None),
-            Ok(text) => {
-                for line in text.trim_end().lines() {
-                    self.screen
-                        .line(&self.paint.dress(Part::Prompt, &format!("> {line}")))?;
-                }
-                Ok(Some(text.trim_end().to_string()))
-            }
+            Ok(text) => Ok(Some(text.trim_end().to_string())),
             Err(failure) => {
-                self.screen.line(&complaint(self.paint, &failure))?;
+                self.line(&complaint(self.paint, &failure));
                 Ok(None)
             }
         }
     }
 
-    /// Ctrl-C: what was typed goes first, then the turn, then this client.
-    fn interrupt(&mut self, typed: Typed) -> Result<Option<Leave>, Failure> {
-        if typed == Typed::Something {
-            return Ok(None);
-        }
+    /// Ctrl-C with nothing typed: the turn goes first, then this client.
+    fn interrupt(&mut self) -> Option<Leave> {
         let Some(running) = &mut self.running else {
             if self.interrupted.is_some_and(|at| at.elapsed() < TWICE) {
-                return Ok(Some(Leave::Detach));
+                return Some(Leave::Detach);
             }
             self.interrupted = Some(Instant::now());
-            let hint = "Ctrl-C again, Ctrl-D or /exit detaches";
-            self.screen.line(&self.paint.dress(Part::Quiet, hint))?;
-            return Ok(None);
+            self.hint = Some("Ctrl-C again, Ctrl-D or /exit detaches".into());
+            return None;
         };
         if std::mem::replace(&mut running.cancelled, true) {
-            return Ok(Some(Leave::Detach));
+            return Some(Leave::Detach);
         }
         let (link, session) = (Rc::clone(&self.link), self.session.clone());
         self.jobs.push(job::cancel(link, session));
-        let hint = "cancelling; Ctrl-C again detaches";
-        self.screen.line(&self.paint.dress(Part::Quiet, hint))?;
-        Ok(None)
+        self.hint = Some("cancelling; Ctrl-C again detaches".into());
+        None
     }
 
     /// What became of a call to the daemon.
     fn finish(&mut self, done: Done) -> Result<(), Failure> {
-        self.shown = Instant::now();
         match done {
-            Done::Started { token, started } => {
-                self.sending -= 1;
-                match started {
-                    Ok(started) => {
-                        self.expected = started.seq;
-                        if started.turn.is_none() {
-                            // It begins later, when other text stands between.
-                            self.own.remove(&token);
-                        }
-                    }
-                    Err(failure) => return self.finish(Done::Failed(failure)),
+            Done::Started { token, started } => match started {
+                // A turn that has begun is told by its event, maybe before this answer.
+                Ok(started) if started.turn.is_some() => {}
+                Ok(_) => {
+                    self.own.remove(&token);
                 }
-            }
-            Done::Command { line, result } => self.tell_result(&line, &result)?,
+                Err(failure) => {
+                    self.give_back(&token);
+                    return self.finish(Done::Failed(failure));
+                }
+            },
+            Done::Command { line, result } => self.tell_result(&line, &result),
+            Done::Completed { wish, found } => self.console.editor.complete(&wish, found),
+            Done::Looked(session) => self.take_session(&session),
+            Done::Unfolded(text) => self.console.screen.write(&text),
+            Done::Ran { command, result } => self.told(&command, result),
             Done::Quietly => {}
             Done::Failed(failure) if is_final(&failure) => return Err(failure),
-            Done::Failed(failure) => self.screen.line(&complaint(self.paint, &failure))?,
+            Done::Failed(failure) => self.line(&complaint(self.paint, &failure)),
         }
         Ok(())
     }
 
-    fn tell_result(&mut self, line: &str, result: &CommandResult) -> Result<(), Failure> {
-        let output = crate::paint::tame(&result.output);
+    /// A prompt that was not taken goes back where it was typed, unless something else stands there by now.
+    fn give_back(&mut self, token: &str) {
+        self.own.remove(token);
+        let Some(at) = self.sending.iter().position(|one| one.token == token) else {
+            return;
+        };
+        let sending = self.sending.remove(at);
+        if self.console.editor.is_empty() {
+            self.console.editor.set(&sending.text);
+        }
+    }
+
+    fn tell_result(&mut self, line: &str, result: &CommandResult) {
+        let output = tame(&result.output);
         if !output.trim().is_empty() {
-            self.screen.line(output.trim_end())?;
+            self.line(output.trim_end());
         }
         if result.ran && line == "/help" {
-            self.screen.line(&own_help(&output))?;
+            self.line(&own_help(&output));
         }
         if let Some(error) = &result.error {
-            self.screen
-                .line(&self.paint.dress(Part::Bad, &crate::paint::tame(error)))?;
+            let text = self.paint.dress(Part::Bad, &tame(error));
+            self.line(&text);
         }
-        Ok(())
     }
+}
 
-    /// Says that something runs, and for how long, where nothing else is shown.
-    fn tell_status(&mut self) -> Result<(), Failure> {
-        let Some(running) = &self.running else {
-            return Ok(());
-        };
-        if self.shown.elapsed() < QUIET {
-            return Ok(());
-        }
-        let elapsed = running.since.elapsed();
-        let frame = match self.paint {
-            Paint::Colour => {
-                FRAMES[(elapsed.as_millis() / TICK.as_millis()) as usize % FRAMES.len()]
-            }
-            Paint::Plain => "...",
-        };
-        // Whole tenths, so that the line does not flicker.
-        let time = duration(elapsed.as_millis() as u64 / 100 * 100);
-        let activity = self.renderer.activity().unwrap_or_default();
-        self.screen
-            .show_status(format!("{frame} {time}  {activity}").trim_end())?;
-        Ok(())
+fn model_of(provider: &str, model: Option<&str>) -> String {
+    match model {
+        Some(model) => format!("{provider} {model}"),
+        None => provider.to_string(),
     }
+}
 
-    async fn complete(&self, unfinished: Unfinished) {
-        let found = job::complete(&self.link, &self.session, &unfinished.line).await;
-        let found = found.unwrap_or_else(|_| Completions {
-            start: unfinished.line.len(),
-            candidates: Vec::new(),
-        });
-        // The editor has given up waiting if this fails.
-        let _ = unfinished.answer.try_send(found);
-    }
-
-    /// Has the keyboard come back, so that the terminal is as it was.
-    async fn quiet(&mut self) -> Result<(), Failure> {
-        if self.input.doing().is_some() {
-            self.input.stop();
-            let heard = tokio::time::timeout(Duration::from_secs(1), self.input.heard()).await;
-            if matches!(heard, Ok(Heard::Stopped(_))) && self.screen.is_typing() {
-                self.screen.erase_prompt()?;
-            }
-            let _ = crossterm::terminal::disable_raw_mode();
-        }
-        self.screen.leave()?;
-        Ok(())
-    }
+fn waiting(sending: &[Sending], queue: &[(QueuedId, String)]) -> Vec<Waiting> {
+    let queued = queue.iter().map(|(_, text)| Waiting {
+        state: "queued",
+        text: text.clone(),
+    });
+    let sent = sending.iter().map(|one| Waiting {
+        state: "sending",
+        text: one.text.clone(),
+    });
+    queued.chain(sent).collect()
 }
 
 async fn ended(terminate: &mut Signal, hangup: &mut Signal) {

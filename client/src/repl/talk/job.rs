@@ -3,9 +3,13 @@
 use crate::approval::{self, Reply};
 use crate::error::Failure;
 use crate::link::Link;
+use crate::repl::editor::Wish;
 use protocol::command::{CommandResult, CommandRpcClient, Completions};
 use protocol::id::{ApprovalId, SessionId};
+use protocol::session::{Session, SessionRpcClient};
+use protocol::tool::ToolRpcClient;
 use protocol::turn::{Started, TurnRpcClient};
+use serde_json::{Map, Value};
 use std::fs::OpenOptions;
 use std::future::Future;
 use std::io::Write as _;
@@ -26,6 +30,17 @@ pub(super) enum Done {
     },
     /// A slash command ran.
     Command { line: String, result: CommandResult },
+    /// What may stand at the end of what is typed.
+    Completed { wish: Wish, found: Completions },
+    /// The session as it is now.
+    Looked(Box<Session>),
+    /// What was folded.
+    Unfolded(String),
+    /// A person's own command is over.
+    Ran {
+        command: String,
+        result: Result<Map<String, Value>, Failure>,
+    },
     /// The events tell.
     Quietly,
     /// It failed.
@@ -78,16 +93,90 @@ pub(super) fn answer(link: Rc<Link>, approval: ApprovalId, reply: Reply) -> Job 
     })
 }
 
-/// What may stand at the end of a line. Nobody waits for a daemon to come back for that.
-pub(super) async fn complete(
-    link: &Link,
-    session: &SessionId,
-    line: &str,
-) -> Result<Completions, Failure> {
-    link.call_once(async |client| {
-        CommandRpcClient::complete(client, session.clone(), line.to_string()).await
+/// A word into the running turn.
+pub(super) fn steer(link: Rc<Link>, session: SessionId, text: String) -> Job {
+    job(async move {
+        link.call_once(async |client| {
+            TurnRpcClient::steer(client, session.clone(), text.clone()).await
+        })
+        .await?;
+        Ok(Done::Quietly)
     })
-    .await
+}
+
+/// What may stand at the end of a line. Nobody waits for a daemon to come back for that, and nobody is told.
+pub(super) fn complete(link: Rc<Link>, session: SessionId, wish: Wish) -> Job {
+    job(async move {
+        let found = link
+            .call_once(async |client| {
+                CommandRpcClient::complete(client, session.clone(), wish.line.clone()).await
+            })
+            .await
+            .unwrap_or_default();
+        Ok(Done::Completed { wish, found })
+    })
+}
+
+/// The session as it is now; a failure would be told by the next call.
+pub(super) fn look(link: Rc<Link>, session: SessionId) -> Job {
+    job(async move {
+        let seen = link
+            .call_once(async |client| SessionRpcClient::get(client, session.clone()).await)
+            .await;
+        Ok(seen.map_or(Done::Quietly, |session| Done::Looked(Box::new(session))))
+    })
+}
+
+/// A person's own command.
+pub(super) fn shell(link: Rc<Link>, session: SessionId, command: String) -> Job {
+    job(async move {
+        let arguments = Some(serde_json::json!({"command": command}));
+        let result = link
+            .call_once(async |client| {
+                let (session, arguments) = (session.clone(), arguments.clone());
+                ToolRpcClient::run(client, session, "execute".into(), arguments, None).await
+            })
+            .await;
+        Ok(Done::Ran { command, result })
+    })
+}
+
+/// What was folded, as rows.
+pub(super) fn unfold(read: impl Future<Output = Result<String, Failure>> + 'static) -> Job {
+    job(async move { Ok(Done::Unfolded(read.await?)) })
+}
+
+/// Shows a text in the person's pager, on a thread that may wait.
+pub(super) async fn page(text: String) -> Result<(), Failure> {
+    let shown = tokio::task::spawn_blocking(move || in_pager(&text)).await;
+    shown.unwrap_or_else(|_| Err(Failure::new("the pager's thread has ended")))
+}
+
+fn in_pager(text: &str) -> Result<(), Failure> {
+    let named = std::env::var("PAGER")
+        .ok()
+        .filter(|pager| !pager.trim().is_empty());
+    let pager = named.unwrap_or_else(|| "less -R".into());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a person's own pager, waited for"
+    )]
+    let child = Command::new("sh")
+        .arg("-c")
+        .arg(&pager)
+        // Colours stay colours in the usual pager.
+        .env("LESS", std::env::var("LESS").unwrap_or_else(|_| "R".into()))
+        .stdin(std::process::Stdio::piped())
+        .spawn();
+    let mut child = child.map_err(|error| Failure::new(format!("cannot run {pager}: {error}")))?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // A pager that is left early reads no further.
+        let _ = pipe.write_all(text.as_bytes());
+    }
+    match child.wait()? {
+        status if status.success() => Ok(()),
+        status => Err(Failure::new(format!("{pager} ended with {status}"))),
+    }
 }
 
 /// Has a text written in the person's editor, on a thread that may wait.

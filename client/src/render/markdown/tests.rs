@@ -1,0 +1,158 @@
+//! Markdown as it streams: rows for good are the same however the text was cut.
+
+use super::*;
+use crate::render::styled::painted_width;
+use proptest::prelude::*;
+
+fn whole(text: &str, room: usize) -> Vec<String> {
+    let mut message = Markdown::new(Paint::Plain, room);
+    let mut rows = message.push(text);
+    rows.extend(message.finish());
+    rows
+}
+
+fn check(text: &str, room: usize, expected: &str) {
+    assert_eq!(whole(text, room).join("\n"), expected.trim_matches('\n'));
+}
+
+const SAMPLE: &str = "# Title\nSome *text* with `code` and a [link](http://x/y).\nMore of it.\n\n- one\n- two, which is \
+long enough to break\n  - deeper\n\n3. third\n4. fourth\n\n> quoted\n> words\n\n```rust\nfn main() {}\n\n// 日本 👩‍👩‍👧\n```\n\
+| a | b |\n|---|--:|\n| 1 | 22 |\n| x `y` | 3 |\n\n---\nEnd with **bold\nover lines** and no break";
+
+#[test]
+fn blocks_look_as_a_person_expects() {
+    check(
+        SAMPLE,
+        30,
+        "
+# Title
+
+Some text with `code` and a
+link (http://x/y). More of it.
+
+• one
+• two, which is long enough to
+  break
+  • deeper
+
+3. third
+4. fourth
+
+│ quoted words
+
+  fn main() {}
+
+  // 日本 👩‍👩‍👧
+
+a     │  b
+──────┼───
+1     │ 22
+x `y` │  3
+
+──────────────────────────────
+
+End with bold over lines and
+no break
+",
+    );
+}
+
+#[test]
+fn a_table_without_room_becomes_a_list() {
+    let table = "| name | what it is | more |\n|---|---|---|\n| a | something longer | z |\n";
+    check(
+        table,
+        10,
+        "
+name: a
+what it
+is:
+something
+longer
+more: z
+",
+    );
+}
+
+#[test]
+fn a_numbered_list_counts_on_when_its_first_items_are_written() {
+    let mut message = Markdown::new(Paint::Plain, 40);
+    let mut rows = Vec::new();
+    for piece in ["1. a\n", "1. b\n", "1. c\n", "1. d"] {
+        rows.extend(message.push(piece));
+    }
+    assert_eq!(rows, ["1. a", "2. b"]);
+    assert_eq!(message.live(), ["3. c", "4. d"]);
+}
+
+#[test]
+fn code_is_written_line_by_line_before_its_end() {
+    let mut message = Markdown::new(Paint::Plain, 40);
+    assert_eq!(message.push("```py\nx = 1\ny ="), ["  x = 1"]);
+    assert_eq!(message.live(), ["  y ="]);
+    assert_eq!(message.push(" 2\n```\nand"), ["  y = 2"]);
+    assert_eq!(message.live(), ["", "and"]);
+}
+
+#[test]
+fn a_long_reply_is_given_while_it_streams() {
+    let mut message = Markdown::new(Paint::Plain, 40);
+    for n in 0..1_000 {
+        message.push(&format!("paragraph {n}\n\n- item\n- item\n\n"));
+        assert!(message.source.len() < 100, "{:?}", message.source);
+    }
+}
+
+#[test]
+fn colours_are_in_every_row_of_their_own() {
+    let mut message = Markdown::new(Paint::Colour, 12);
+    let mut rows = message.push("**bold words that break** x\n");
+    rows.extend(message.finish());
+    for row in &rows {
+        let starts = row.matches("\x1b[1m").count();
+        assert_eq!(starts, row.matches("\x1b[0m").count(), "{row:?}");
+    }
+    assert!(rows.len() > 1);
+}
+
+#[test]
+fn every_cut_gives_the_same_rows() {
+    let expected = whole(SAMPLE, 34);
+    let mut cuts: Vec<usize> = SAMPLE.char_indices().map(|(at, _)| at).collect();
+    cuts.push(SAMPLE.len());
+    for &first in &cuts {
+        let mut message = Markdown::new(Paint::Plain, 34);
+        let mut rows = message.push(&SAMPLE[..first]);
+        let _ = message.live();
+        rows.extend(message.push(&SAMPLE[first..]));
+        rows.extend(message.finish());
+        assert_eq!(rows, expected, "cut at {first}");
+    }
+    let mut message = Markdown::new(Paint::Plain, 34);
+    let mut rows = Vec::new();
+    for c in SAMPLE.chars() {
+        rows.extend(message.push(&c.to_string()));
+    }
+    rows.extend(message.finish());
+    assert_eq!(rows, expected, "by characters");
+}
+
+proptest! {
+    #[test]
+    fn no_row_is_wider_than_its_room(text in "[a-z #*`>|0-9.日👍\n_\\[\\]()-]{0,200}", room in 24_usize..60) {
+        for row in whole(&text, room) {
+            prop_assert!(painted_width(&row) <= room, "{row:?} at {room}");
+        }
+    }
+
+    #[test]
+    fn streamed_and_whole_show_the_same_words(text in "[a-z *`\n-]{0,120}", at in 0_usize..120) {
+        let at = at.min(text.len());
+        let mut message = Markdown::new(Paint::Plain, 40);
+        let mut rows = message.push(&text[..at]);
+        rows.extend(message.push(&text[at..]));
+        rows.extend(message.finish());
+        let words = |rows: Vec<String>| rows.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        prop_assert_eq!(words(rows), words(whole(&text, 40)));
+    }
+}

@@ -1,0 +1,115 @@
+//! The keyboard, on a thread of its own: the terminal is raw while this lives, and as it was before when it is dropped
+//! or asleep. Must never write anything but the modes of the terminal.
+
+use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc as blocking};
+use std::thread::Thread;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How often the thread looks up from waiting for a key.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// How many keys wait to be handled before the thread reads no more; the terminal holds the rest.
+const WAITING: usize = 64;
+
+/// The keyboard.
+#[derive(Debug)]
+pub(super) struct Keys {
+    events: mpsc::Receiver<io::Result<Event>>,
+    asleep: Arc<AtomicBool>,
+    thread: Thread,
+    /// The thread's word that it has stopped reading.
+    stopped: blocking::Receiver<()>,
+}
+
+impl Keys {
+    /// Makes the terminal raw and begins to read.
+    pub(super) fn start() -> io::Result<Self> {
+        raw()?;
+        let (sender, events) = mpsc::channel(WAITING);
+        let asleep = Arc::new(AtomicBool::new(false));
+        let theirs = Arc::clone(&asleep);
+        // One word for each time it is put to sleep.
+        let (stopping, stopped) = blocking::sync_channel(1);
+        // Ends with the process, or when nobody listens any more.
+        let thread = std::thread::spawn(move || read(&sender, &theirs, &stopping));
+        Ok(Self {
+            events,
+            asleep,
+            thread: thread.thread().clone(),
+            stopped,
+        })
+    }
+
+    /// The next key, paste or change of size. Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> io::Result<Event> {
+        let gone = || Err(io::Error::other("the keyboard's thread has ended"));
+        self.events.recv().await.unwrap_or_else(gone)
+    }
+
+    /// What has been pressed already.
+    pub(super) fn ready(&mut self) -> Option<io::Result<Event>> {
+        self.events.try_recv().ok()
+    }
+
+    /// Leaves the terminal to another program.
+    pub(super) fn sleep(&mut self) -> io::Result<()> {
+        self.asleep.store(true, Ordering::SeqCst);
+        // A thread that waits for room in the channel reads nothing either.
+        let _ = self.stopped.recv_timeout(LOOK_UP * 5);
+        cooked()
+    }
+
+    /// Takes it back.
+    pub(super) fn wake(&mut self) -> io::Result<()> {
+        raw()?;
+        while self.stopped.try_recv().is_ok() {}
+        self.asleep.store(false, Ordering::SeqCst);
+        self.thread.unpark();
+        Ok(())
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        let _ = cooked();
+    }
+}
+
+fn raw() -> io::Result<()> {
+    enable_raw_mode()?;
+    crossterm::execute!(io::stdout(), EnableBracketedPaste)
+}
+
+fn cooked() -> io::Result<()> {
+    crossterm::execute!(io::stdout(), DisableBracketedPaste, crossterm::cursor::Show)?;
+    disable_raw_mode()
+}
+
+fn read(
+    events: &mpsc::Sender<io::Result<Event>>,
+    asleep: &AtomicBool,
+    stopping: &blocking::SyncSender<()>,
+) {
+    loop {
+        if asleep.load(Ordering::SeqCst) {
+            let _ = stopping.try_send(());
+            std::thread::park();
+            continue;
+        }
+        let event = match event::poll(LOOK_UP) {
+            Ok(false) if events.is_closed() => return,
+            Ok(false) => continue,
+            Ok(true) => event::read(),
+            Err(error) => Err(error),
+        };
+        let broken = event.is_err();
+        if events.blocking_send(event).is_err() || broken {
+            return;
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The bottom of the screen: what goes on, what waits, the text being typed, and a line of status. Pure; must never
+//! draw.
+
+use super::editor::{Editor, lay_out};
+use super::screen::Panel;
+use crate::approval::Question;
+use crate::paint::{Mark, Paint, Part, spell_out, tame};
+use crate::render::styled::{clip, painted_width, width};
+use crate::render::{duration, first_line};
+use nu_ansi_term::{Color, Style};
+use std::time::Duration;
+
+/// How many rows a menu has at most.
+const MENU: usize = 8;
+
+/// How many waiting prompts are shown.
+const QUEUE: usize = 3;
+
+const FRAMES: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇", "⠏", "⠟"];
+
+/// How often a frame changes, in milliseconds.
+pub(super) const FRAME: u64 = 120;
+
+/// What is known of the session besides its events' text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Status {
+    pub(super) session: String,
+    pub(super) model: String,
+    /// Fill of the model's window in percent.
+    pub(super) context: Option<u8>,
+    /// Tokens sent and received since this terminal attached.
+    pub(super) tokens: (u64, u64),
+    pub(super) clients: u32,
+}
+
+/// A prompt that is not a turn yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    /// `queued`, or where else it is on its way.
+    pub(super) state: &'static str,
+    pub(super) text: String,
+}
+
+/// All that the panel shows.
+pub(super) struct View<'a> {
+    pub(super) paint: Paint,
+    /// Columns and rows of the window.
+    pub(super) size: (usize, usize),
+    /// What goes on.
+    pub(super) live: Vec<String>,
+    pub(super) waiting: Vec<Waiting>,
+    pub(super) question: Option<&'a Question>,
+    /// How many questions wait.
+    pub(super) questions: usize,
+    pub(super) editor: &'a Editor,
+    pub(super) status: &'a Status,
+    /// How long a turn has run.
+    pub(super) running: Option<Duration>,
+    /// A word about the last key.
+    pub(super) hint: Option<&'a str>,
+}
+
+impl View<'_> {
+    /// As rows, the newest of what goes on among them as far as there is room.
+    pub(super) fn panel(&self) -> Panel {
+        let (columns, rows) = self.size;
+        let (input, cursor) = self.input(columns, (rows / 2).max(1));
+        let mut above = self.waiting_rows(columns);
+        above.extend(self.question_rows(columns));
+        let mut below = self.menu_rows(columns, rows);
+        below.push(self.status_row(columns));
+        let taken = above.len() + input.len() + below.len();
+        let left = rows.saturating_sub(taken + 1);
+        let hidden = self.live.len().saturating_sub(left);
+        let mut all: Vec<String> = self.live[hidden..].to_vec();
+        // Some air above the text, where there is room for it.
+        if rows > 20 || self.live.is_empty() && rows > 10 {
+            all.push(String::new());
+        }
+        all.extend(above);
+        let cursor = (all.len() + cursor.0, cursor.1);
+        all.extend(input);
+        all.extend(below);
+        Panel { rows: all, cursor }
+    }
+
+    /// The text being typed, the rows around the cursor.
+    fn input(&self, columns: usize, most: usize) -> (Vec<String>, (usize, usize)) {
+        let prompt = self.prompt();
+        let indent = width(&prompt).min(columns / 2);
+        let (rows, cursor) = lay_out(self.editor.text(), self.editor.cursor(), indent, columns);
+        let first = (cursor.0 + 1).saturating_sub(most);
+        let shown = rows.iter().enumerate().skip(first).take(most);
+        let rows = shown.map(|(at, row)| match at {
+            0 => format!(
+                "{}{}",
+                self.dressed_prompt(&clip(&prompt, indent)),
+                self.coloured(row)
+            ),
+            _ => format!("{}{row}", " ".repeat(indent)),
+        });
+        (rows.collect(), (cursor.0 - first, cursor.1))
+    }
+
+    fn prompt(&self) -> String {
+        match self.editor.search() {
+            Some(search) => format!("(history: {}) ", search.term),
+            None if self.question.is_some() => "allow? ".into(),
+            None => "> ".into(),
+        }
+    }
+
+    fn dressed_prompt(&self, prompt: &str) -> String {
+        let colour = match self.question {
+            Some(_) => Color::Yellow,
+            None => Color::Cyan,
+        };
+        match self.paint {
+            Paint::Plain => prompt.to_string(),
+            Paint::Colour => Style::new().fg(colour).bold().paint(prompt).to_string(),
+        }
+    }
+
+    /// A command's name stands out.
+    fn coloured(&self, row: &str) -> String {
+        let name = match row.starts_with(['/', '!']) {
+            true => row.find(char::is_whitespace).unwrap_or(row.len()),
+            false => 0,
+        };
+        format!(
+            "{}{}",
+            self.paint.dress(Part::Tool, &row[..name]),
+            &row[name..]
+        )
+    }
+
+    fn waiting_rows(&self, columns: usize) -> Vec<String> {
+        let mut rows = Vec::new();
+        for (at, waiting) in self.waiting.iter().enumerate() {
+            if at == QUEUE {
+                let more = format!("… {} more wait", self.waiting.len() - at);
+                rows.push(self.paint.dress(Part::Quiet, &more));
+                break;
+            }
+            let line = format!("{}: {}", waiting.state, first_line(&waiting.text));
+            rows.push(
+                self.paint
+                    .dress(Part::Quiet, &clip(&line, columns.saturating_sub(1))),
+            );
+        }
+        rows
+    }
+
+    fn question_rows(&self, columns: usize) -> Vec<String> {
+        let Some(question) = self.question else {
+            return Vec::new();
+        };
+        let room = columns.saturating_sub(1);
+        let more = match self.questions {
+            1 => String::new(),
+            all => format!("  (1 of {all}, Tab: next)"),
+        };
+        let brief = spell_out(&question.brief().replace('\n', " "));
+        let tool = self
+            .paint
+            .dress(Part::Ask, &format!("allow {}?", tame(&question.tool)));
+        let head = format!("{} {tool}", self.paint.mark(Mark::Ask));
+        let left = room.saturating_sub(painted_width(&head) + width(&more) + 1);
+        let mut rows = vec![match left {
+            // What would run stands in full above.
+            0..10 => format!("{}{more}", clip(&head, room.saturating_sub(width(&more)))),
+            left => format!("{head} {}{more}", clip(&brief, left)),
+        }];
+        // In a narrow window the keys take several rows.
+        let mut row = String::new();
+        for key in crate::approval::KEYS.split("  ") {
+            if !row.is_empty() && width(&row) + width(key) + 4 > room {
+                rows.push(std::mem::take(&mut row));
+            }
+            row.push_str(if row.is_empty() { "  " } else { "  " });
+            row.push_str(key);
+        }
+        rows.push(row);
+        rows
+    }
+
+    fn menu_rows(&self, columns: usize, rows: usize) -> Vec<String> {
+        let Some(menu) = self.editor.menu() else {
+            return Vec::new();
+        };
+        let most = MENU.min(rows / 3).max(1);
+        let wide = menu
+            .window(most)
+            .map(|(one, _)| width(&one.text))
+            .max()
+            .unwrap_or(0);
+        let wide = wide.min(columns / 2);
+        let mut all: Vec<String> = menu
+            .window(most)
+            .map(|(one, chosen)| {
+                let name = clip(&one.text, wide);
+                let gap = " ".repeat(wide.saturating_sub(width(&name)));
+                let about = self
+                    .paint
+                    .dress(Part::Quiet, one.description.as_deref().unwrap_or_default());
+                let mark = if chosen { "▸" } else { " " };
+                let part = if chosen { Part::Prompt } else { Part::Tool };
+                format!("{mark} {}{gap}  {about}", self.paint.dress(part, &name))
+            })
+            .map(|row| clip(row.trim_end(), columns.saturating_sub(1)))
+            .collect();
+        if menu.beyond(most) > 0 {
+            let more = format!("  … {} more", menu.beyond(most));
+            all.push(self.paint.dress(Part::Quiet, &more));
+        }
+        all
+    }
+
+    /// What runs comes first, then what helps, then what there is to know; a narrow window shows the beginning.
+    fn status_row(&self, columns: usize) -> String {
+        let mut parts = Vec::new();
+        if let Some(running) = self.running {
+            parts.push(self.running_part(running));
+        }
+        let typed = !self.editor.is_empty();
+        match (self.hint, self.running) {
+            (Some(hint), _) => parts.push(hint.to_string()),
+            (None, Some(_)) if typed => parts.push("Enter queues, Alt-S steers".into()),
+            (None, Some(_)) => parts.push("Ctrl-C cancels".into()),
+            (None, None) => {}
+        }
+        if !self.editor.mode().is_empty() {
+            parts.push(self.editor.mode().to_string());
+        }
+        parts.extend(self.status.parts());
+        let row = clip(&parts.join(" · "), columns.saturating_sub(1));
+        self.paint.dress(Part::Quiet, &row)
+    }
+
+    fn running_part(&self, running: Duration) -> String {
+        let ms = running.as_millis() as u64;
+        let frame = match self.paint {
+            Paint::Colour => FRAMES[(ms / FRAME) as usize % FRAMES.len()],
+            Paint::Plain => "...",
+        };
+        // Whole tenths, so that the line does not flicker.
+        format!("{frame} {}", duration(ms / 100 * 100))
+    }
+}
+
+impl Status {
+    fn parts(&self) -> Vec<String> {
+        let mut parts = vec![self.session.clone(), self.model.clone()];
+        parts.extend(self.context.map(|percent| format!("context {percent}%")));
+        let (sent, received) = self.tokens;
+        if sent + received > 0 {
+            parts.push(format!("↑{} ↓{}", short(sent), short(received)));
+        }
+        if self.clients > 1 {
+            parts.push(format!("{} clients", self.clients));
+        }
+        parts.retain(|part| painted_width(part) > 0);
+        parts
+    }
+}
+
+/// A count for a narrow place.
+fn short(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
+        1_000_000.. => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::editor::KeyStyle;
+    use super::super::history::History;
+    use super::*;
+    use std::path::Path;
+
+    fn editor(text: &str) -> Editor {
+        let nowhere = Path::new("/nonexistent/history.jsonl");
+        let mut editor = Editor::new(KeyStyle::Emacs, History::load(nowhere.into(), nowhere, "/"));
+        editor.set(text);
+        editor
+    }
+
+    fn status() -> Status {
+        Status {
+            session: "calm-otter".into(),
+            model: "script".into(),
+            context: Some(34),
+            tokens: (12_300, 950),
+            clients: 2,
+        }
+    }
+
+    fn view<'a>(editor: &'a Editor, status: &'a Status, size: (usize, usize)) -> View<'a> {
+        View {
+            paint: Paint::Plain,
+            size,
+            live: Vec::new(),
+            waiting: Vec::new(),
+            question: None,
+            questions: 0,
+            editor,
+            status,
+            running: None,
+            hint: None,
+        }
+    }
+
+    #[test]
+    fn the_status_tells_what_there_is_to_know() {
+        let (editor, status) = (editor("hi"), status());
+        let panel = view(&editor, &status, (80, 24)).panel();
+        assert_eq!(
+            panel.rows,
+            [
+                "",
+                "> hi",
+                "calm-otter · script · context 34% · ↑12.3k ↓950 · 2 clients"
+            ]
+        );
+        assert_eq!(panel.cursor, (1, 4));
+    }
+
+    #[test]
+    fn what_goes_on_gives_way_to_the_text_being_typed() {
+        let (editor, status) = (editor(&"word ".repeat(20)), status());
+        let mut view = view(&editor, &status, (20, 8));
+        view.live = (0..50).map(|n| format!("row {n}")).collect();
+        let panel = view.panel();
+        assert!(panel.rows.len() < 8, "{:?}", panel.rows);
+        assert!(
+            panel.rows.contains(&"row 49".to_string()),
+            "{:?}",
+            panel.rows
+        );
+        assert_eq!(panel.cursor.0, panel.rows.len() - 2);
+    }
+
+    #[test]
+    fn a_question_names_its_keys_in_every_window() {
+        let (editor, status) = (editor(""), status());
+        let question = Question {
+            approval: "s.a1".into(),
+            call: "c1".into(),
+            tool: "execute".into(),
+            arguments: serde_json::json!({"command": "rm -r x"}),
+            why: String::new(),
+        };
+        for columns in [40, 80, 120] {
+            let mut view = view(&editor, &status, (columns, 15));
+            (view.question, view.questions) = (Some(&question), 3);
+            let text = view.panel().rows.join("\n");
+            for part in ["allow execute?", "(1 of 3", "[y] once", "[r REASON] no"] {
+                assert!(text.contains(part), "{part} at {columns}: {text}");
+            }
+        }
+    }
+}

@@ -1,22 +1,30 @@
 //! The command line: options that every command has, and how a command's end becomes an exit code.
 
 use crate::command::Command;
+use crate::connect::{Speak, Start};
 use crate::error::Failure;
+use crate::link::Link;
 use crate::out;
 use crate::paint::{Paint, Part};
 use crate::place::Place;
 use clap::Parser;
+use protocol::daemon::DaemonRpcClient;
+use protocol::version::{PROTOCOL, RELEASE};
 use std::path::PathBuf;
 
 /// Agent sessions that stay: a terminal for dwelld.
 ///
 /// Without a command: goes on with this directory's newest session, or begins one.
 #[derive(Debug, Parser)]
-#[command(name = "dwell", version, after_help = AFTER, propagate_version = true)]
+#[command(name = "dwell", disable_version_flag = true, after_help = AFTER)]
 struct Cli {
     /// The daemon's socket [default: dwell.sock in the runtime directory] [env: DWELL_SOCKET]
     #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
+
+    /// The releases of both sides
+    #[arg(short = 'V', long)]
+    version: bool,
 
     #[command(subcommand)]
     command: Option<Command>,
@@ -29,6 +37,8 @@ Environment:
   DWELL_SOCKET    the daemon's socket
   DWELL_PROVIDER  the provider of new sessions
   DWELL_ENV       names of further variables that tools may see, separated by commas
+  DWELL_KEYS      vi: vi's keys while typing
+  DWELL_NOTIFY    off: no bell and no message of the desktop
   NO_COLOR        no colours
 
 Exit codes:
@@ -37,6 +47,7 @@ Exit codes:
   2    the command line makes no sense
   3    no daemon can be reached, or it speaks another protocol
   4    no such session, turn, tool or method
+  124  it took longer than --timeout
   130  cancelled
 
 A terminal that shows nothing of what is typed, after dwell was killed in it with kill -9: type `stty sane` and Enter.
@@ -65,10 +76,48 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let result = runtime.block_on(cli.command.unwrap_or_default().run(place));
+    let result = match cli.version {
+        true => runtime.block_on(tell_versions(place)),
+        false => runtime.block_on(cli.command.unwrap_or_default().run(place)),
+    };
     // A thread that waits for the terminal must not hold up the end.
     runtime.shutdown_background();
     result
+}
+
+/// The command line as a table, for shells and the manual.
+pub(crate) fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command().version(RELEASE)
+}
+
+/// The daemon is told of where one runs; none is started for that.
+async fn tell_versions(place: Place) -> Result<(), Failure> {
+    out::line(&format!("dwell {RELEASE} (protocol {PROTOCOL})"))?;
+    let Ok(link) = Link::open(place, Start::Never, Speak::Any).await else {
+        return out::line("dwelld does not run");
+    };
+    let status = link
+        .call(async |client| DaemonRpcClient::status(client).await)
+        .await;
+    match (status, link.daemon()) {
+        (Ok(status), _) => {
+            let (version, pid) = (&status.daemon.version, status.daemon.pid);
+            out::line(&format!(
+                "dwelld {version} (protocol {}), pid {pid}",
+                status.protocol
+            ))?;
+            match *version == RELEASE && status.protocol == PROTOCOL {
+                true => Ok(()),
+                false => out::note(
+                    "`dwell daemon restart` brings both to one release; sessions are kept",
+                ),
+            }
+        }
+        (Err(_), Some(daemon)) => {
+            out::line(&format!("dwelld {}, pid {}", daemon.version, daemon.pid))
+        }
+        (Err(failure), None) => Err(failure),
+    }
 }
 
 fn report(failure: &Failure) {

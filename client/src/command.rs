@@ -5,12 +5,15 @@ mod ask;
 mod attach;
 mod cancel;
 mod commands;
+mod completions;
 mod daemon;
+mod doctor;
 mod export;
 mod fork;
 mod log;
 mod ls;
 mod mcp;
+mod man;
 mod model;
 mod new;
 mod providers;
@@ -23,6 +26,8 @@ mod search;
 mod send;
 mod tools;
 mod trust;
+mod wait;
+mod watch;
 
 use crate::connect::{Speak, Start};
 use crate::error::Failure;
@@ -74,6 +79,10 @@ commands! {
     Rm => rm,
     /// Send a prompt to a session without waiting for the reply
     Send => send,
+    /// Wait until a session's turn has ended, and show its reply
+    Wait => wait,
+    /// Follow all sessions: which begin, wait, are done
+    Watch => watch,
     /// Stop a session's running turn
     Cancel => cancel,
     /// Show what waits behind a session's running turn, or take it out
@@ -96,6 +105,12 @@ commands! {
     Daemon => daemon,
     /// Be an agent for an editor that speaks the Agent Client Protocol
     Acp => acp,
+    /// Find what is wrong here, and how to mend it
+    Doctor => doctor,
+    /// Write what makes a shell complete commands
+    Completions => completions,
+    /// Write the manual's pages
+    Man => man,
     /// Call a method of the daemon
     Rpc => rpc,
 }

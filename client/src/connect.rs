@@ -14,7 +14,7 @@ use protocol::error::ErrorKind;
 use protocol::version::{PROTOCOL, RELEASE, compatible};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::UnixStream;
 
@@ -58,6 +58,18 @@ pub(crate) struct Connection {
     pub daemon: Option<DaemonInfo>,
     /// The daemon's variables that name a server, with its host.
     pub servers: BTreeMap<String, String>,
+}
+
+/// The program that a start would run, if there is one.
+pub(crate) fn daemon_program() -> Option<PathBuf> {
+    let program = start::find_program();
+    if program.is_absolute() {
+        return Some(program);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(&program))
+        .find(|file| file.is_file())
 }
 
 /// Connects to the daemon of a place.

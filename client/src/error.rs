@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     Unreachable = 3,
     /// No such session, turn, tool or method.
     NotFound = 4,
+    /// It took longer than it was given.
+    TimedOut = 124,
     /// The turn was cancelled.
     Cancelled = 130,
 }

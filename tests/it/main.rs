@@ -24,6 +24,7 @@ mod model;
 mod plugin;
 mod presentation;
 mod provider;
+mod screen;
 mod script_tools;
 mod servers;
 mod session;

@@ -164,7 +164,7 @@ fn a_terminal_comes_back_by_itself_when_the_daemon_was_killed() {
 }
 
 /// A command line for a terminal: the sandbox's environment and nothing else.
-fn command(daemon: &TestDaemon, rest: &str) -> String {
+pub fn command(daemon: &TestDaemon, rest: &str) -> String {
     let variables = daemon.variables();
     let mut line = "exec env -i TERM=xterm-256color".to_owned();
     for (name, value) in variables {

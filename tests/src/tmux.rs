@@ -28,6 +28,13 @@ impl<'a> Tmux<'a> {
     /// A terminal of 100 by 30 that runs a command line.
     #[track_caller]
     pub fn open(&self, name: &str, line: &str) {
+        self.open_sized(name, line, 100, 30);
+    }
+
+    /// A terminal of so many columns and rows.
+    #[track_caller]
+    pub fn open_sized(&self, name: &str, line: &str, columns: u16, rows: u16) {
+        let (columns, rows) = (columns.to_string(), rows.to_string());
         let done = self.tmux(&[
             "-f",
             "/dev/null",
@@ -36,9 +43,9 @@ impl<'a> Tmux<'a> {
             "-s",
             name,
             "-x",
-            "100",
+            &columns,
             "-y",
-            "30",
+            &rows,
             line,
         ]);
         assert!(
@@ -53,6 +60,50 @@ impl<'a> Tmux<'a> {
         let target = format!("={name}:");
         let done = self.tmux(&["capture-pane", "-p", "-J", "-S", "-1000", "-t", &target]);
         String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
+    /// What stands in the window, with nothing of what has scrolled away.
+    pub fn window(&self, name: &str) -> String {
+        let done = self.tmux(&["capture-pane", "-p", "-t", &format!("={name}:")]);
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        lines.join("\n").trim_end().to_owned()
+    }
+
+    /// Gives the window another size.
+    pub fn resize(&self, name: &str, columns: u16, rows: u16) {
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        let target = format!("={name}:");
+        self.tmux(&["resize-window", "-t", &target, "-x", &columns, "-y", &rows]);
+    }
+
+    /// Pastes text, bracketed where the program asked for that.
+    pub fn paste(&self, name: &str, text: &str) {
+        self.tmux(&["set-buffer", "-b", "paste", "--", text]);
+        self.tmux(&[
+            "paste-buffer",
+            "-p",
+            "-d",
+            "-b",
+            "paste",
+            "-t",
+            &format!("={name}:"),
+        ]);
+    }
+
+    /// Types text without Enter.
+    pub fn type_text(&self, name: &str, text: &str) {
+        self.tmux(&["send-keys", "-t", &format!("={name}:"), "-l", text]);
+    }
+
+    /// The process that runs in the terminal.
+    pub fn pid(&self, name: &str) -> u32 {
+        let target = format!("={name}:");
+        let done = self.tmux(&["display-message", "-p", "-t", &target, "#{pane_pid}"]);
+        String::from_utf8_lossy(&done.stdout)
+            .trim()
+            .parse()
+            .expect("a process")
     }
 
     /// Types text and Enter.

@@ -1,6 +1,7 @@
 //! `dwell ask`: one turn, from the command line to the reply. Must never say yes to a question without being told to.
 
 mod prompt;
+mod schema;
 
 use crate::approval::{self, KEYS, Open, Question, Reply};
 use crate::ask_tty::Tty;
@@ -17,7 +18,9 @@ use protocol::event::{Event, EventKind, TurnStatus};
 use protocol::id::TurnId;
 use protocol::session::Session;
 use protocol::turn::{Started, TurnRpcClient};
+use schema::Schema;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::rc::Rc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -39,6 +42,14 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// The reply is JSON that this JSON Schema accepts; what it does not accept is sent back
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+
+    /// How often a reply that the schema does not accept is sent back
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "schema")]
+    retries: u32,
+
     /// Allow this tool when it needs an approval; may be given again
     #[arg(long, value_name = "TOOL")]
     allow: Vec<String>,
@@ -53,10 +64,16 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let text = prompt::assemble(&args.text.join(" "), prompt::piped()?)?;
+    let schema = args.schema.as_deref().map(Schema::read).transpose()?;
     let link = super::link(place).await?;
     let mut tty = Tty::find();
     let session = settle(&link, &args, tty.as_mut()).await?;
     let mut turn = Turn::begin(link, &args, &session, tty)?;
+    if let Some(schema) = schema {
+        return turn
+            .play_until_valid(&session, &text, &schema, args.retries)
+            .await;
+    }
     turn.start(&session, &text).await?;
     let (status, reply) = turn.play().await?;
     turn.end(status, &reply)
@@ -136,8 +153,9 @@ impl Turn {
     ) -> Result<Self, Failure> {
         let look = match (args.json, std::io::stdout().is_terminal()) {
             (true, _) => Look::Json,
-            (false, true) => Look::Stream,
-            (false, false) => Look::Whole,
+            // What the schema has not accepted yet is no reply.
+            (false, true) if args.schema.is_none() => Look::Stream,
+            (false, _) => Look::Whole,
         };
         let paint = Paint::of(&std::io::stderr());
         out::note(&paint.dress(Part::Quiet, &format!("session {}", session.id)))?;
@@ -311,6 +329,41 @@ impl Turn {
         self.link
             .call(async |client| TurnRpcClient::cancel(client, session.clone()).await)
             .await?;
+        Ok(())
+    }
+
+    /// Asks until a reply validates, and writes only its JSON.
+    async fn play_until_valid(
+        &mut self,
+        session: &Session,
+        text: &str,
+        schema: &Schema,
+        retries: u32,
+    ) -> Result<(), Failure> {
+        let mut prompt = schema.prompt(text);
+        for left in (0..=retries).rev() {
+            self.start(session, &prompt).await?;
+            let (status, reply) = self.play().await?;
+            if status != TurnStatus::Completed {
+                return self.end(status, &reply);
+            }
+            let faults = match schema.check(&reply) {
+                Ok(value) if self.look == Look::Json => return out::note(&value.to_string()),
+                Ok(value) => return out::line(&value.to_string()),
+                Err(faults) => faults,
+            };
+            if left == 0 {
+                return Err(
+                    Failure::new(format!("the reply does not fit the schema: {faults}"))
+                        .hint(format!("`dwell log {}` shows what was said", session.id)),
+                );
+            }
+            out::note(
+                &Paint::of(&std::io::stderr())
+                    .dress(Part::Quiet, &format!("asked again: {faults}")),
+            )?;
+            prompt = Schema::again(&faults);
+        }
         Ok(())
     }
 

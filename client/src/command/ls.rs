@@ -22,9 +22,17 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
     limit: u32,
 
+    /// Only those in this state: idle, running, waiting or failed; may be given again
+    #[arg(long, value_name = "STATE", value_parser = ["idle", "running", "waiting", "failed"])]
+    state: Vec<String>,
+
     /// One JSON object a line
     #[arg(long)]
     json: bool,
+
+    /// Fields with tabs between them, a session a line: id, state, milliseconds since the epoch, title, directory
+    #[arg(long, conflicts_with = "json")]
+    tsv: bool,
 
     /// Words of the id or the title
     query: Option<String>,
@@ -32,9 +40,22 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
-    let sessions = fetch(&link, &args).await?;
+    let mut sessions = fetch(&link, &args).await?;
+    let wanted = |session: &Session| {
+        args.state.is_empty()
+            || args
+                .state
+                .iter()
+                .any(|state| state == session.state.as_str())
+    };
+    sessions.retain(wanted);
     if args.json {
         return sessions.iter().try_for_each(out::json);
+    }
+    if args.tsv {
+        return sessions
+            .iter()
+            .try_for_each(|session| out::line(&fields(session)));
     }
     let paint = Paint::of(&std::io::stdout());
     let now = now();
@@ -78,6 +99,19 @@ async fn fetch(link: &Link, args: &Args) -> Result<Vec<Session>, Failure> {
             return Ok(sessions);
         }
     }
+}
+
+/// For programs: the fields never change their places, and none holds a tab or a line break.
+fn fields(session: &Session) -> String {
+    let plain = |text: &str| crate::paint::tame(text).replace(['\t', '\n'], " ");
+    let parts = [
+        session.id.to_string(),
+        session.state.as_str().to_string(),
+        session.updated_at.to_string(),
+        plain(&session.title),
+        plain(&session.cwd),
+    ];
+    parts.join("\t")
 }
 
 fn row(session: &Session, now: u64, home: &str) -> [String; 5] {

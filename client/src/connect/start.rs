@@ -167,7 +167,7 @@ fn describe(status: &ExitStatus) -> String {
 }
 
 /// Beside this program, else on PATH.
-fn find_program() -> PathBuf {
+pub(super) fn find_program() -> PathBuf {
     let beside = std::env::current_exe()
         .ok()
         .map(|own| own.with_file_name("dwelld"))

@@ -1,0 +1,509 @@
+//! What stands on the screen, to the character, in windows of three sizes. Skipped by name where there is no tmux.
+
+use crate::terminal::command;
+use harness::client::TestClient;
+use harness::daemon::TestDaemon;
+use harness::tmux::Tmux;
+use harness::wait::{SOON, skip, until, until_true};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+const WHY: &str = "tmux is not installed";
+
+const REPLY: &str = "\
+line # What it is
+line
+line A **small** tool with `one` file and a [page](http://x.y), described at some length.
+line
+line - one
+line - two 日本語 👍
+line
+line ```rust
+line fn main() {} // done
+line ```
+line
+line | name | size |
+line |---|--:|
+line | a.rs | 12 |
+line
+";
+
+/// A session and a terminal attached to it.
+struct Scene<'a> {
+    tmux: Tmux<'a>,
+    client: TestClient,
+    session: String,
+}
+
+impl<'a> Scene<'a> {
+    fn open(daemon: &'a TestDaemon, test: &str, size: (u16, u16)) -> Option<Self> {
+        let Some(tmux) = Tmux::start(daemon) else {
+            skip(test, WHY);
+            return None;
+        };
+        let mut client = daemon.client();
+        let session = client.session(&daemon.work());
+        client.attach(&session, None);
+        let line = command(daemon, &format!("attach {session}"));
+        tmux.open_sized("it", &line, size.0, size.1);
+        let mut scene = Self {
+            tmux,
+            client,
+            session,
+        };
+        scene.clients(2);
+        Some(scene)
+    }
+
+    fn clients(&mut self, count: u32) {
+        let params = json!({"session": self.session});
+        until_true("so many clients", SOON, || {
+            self.client.call("session/get", params.clone())["clients"] == count
+        });
+    }
+
+    fn start(&mut self, prompt: &str) {
+        let session = self.session.clone();
+        self.client.start(&session, prompt);
+    }
+
+    /// Waits until the window shows this below the prompt's rows. What differs from run to run has a name instead.
+    #[track_caller]
+    fn shows(&self, from: &str, golden: &str) {
+        let golden = golden.trim_matches('\n');
+        until("the window to show the golden screen", SOON, || {
+            let screen = self.masked();
+            let at = screen.find(from).unwrap_or(0);
+            if screen[at..].trim_end() == golden {
+                return Ok(());
+            }
+            Err(format!("{screen}\n=== instead of ===\n{golden}"))
+        });
+    }
+
+    fn masked(&self) -> String {
+        let screen = self.tmux.window("it").replace(&self.session, "SESSION");
+        let lines: Vec<String> = screen.lines().map(without_times).collect();
+        lines.join("\n")
+    }
+}
+
+/// `12 ms` and `3.4 s` become `TIME`, a spinner's frame `*`.
+fn without_times(line: &str) -> String {
+    let frames = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇", "⠏", "⠟"];
+    let words: Vec<&str> = line.split(' ').collect();
+    let mut out: Vec<String> = Vec::new();
+    for word in words {
+        let number = out.last().is_some_and(|last: &String| {
+            !last.is_empty() && last.chars().all(|c| c.is_ascii_digit() || c == '.')
+        });
+        match word {
+            "ms" | "s" if number => {
+                out.pop();
+                out.push("TIME".into());
+            }
+            word if frames.contains(&word) => out.push("*".into()),
+            word => out.push(word.into()),
+        }
+    }
+    out.join(" ")
+}
+
+fn reads(test: &str, size: (u16, u16), golden: &str) {
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, test, size) else {
+        return;
+    };
+    scene.start(REPLY);
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+    scene.shows("What it is", golden);
+}
+
+#[test]
+fn a_reply_is_read_at_80_by_24() {
+    reads(
+        "a_reply_is_read_at_80_by_24",
+        (80, 24),
+        "
+What it is
+
+A small tool with one file and a page (http://x.y), described at some length.
+
+• one
+• two 日本語 👍
+
+  fn main() {} // done
+
+name │ size
+─────┼─────
+a.rs │   12
+
+>
+SESSION · script · 2 clients
+",
+    );
+}
+
+#[test]
+fn a_reply_is_read_at_120_by_40() {
+    reads(
+        "a_reply_is_read_at_120_by_40",
+        (120, 40),
+        "
+What it is
+
+A small tool with one file and a page (http://x.y), described at some length.
+
+• one
+• two 日本語 👍
+
+  fn main() {} // done
+
+name │ size
+─────┼─────
+a.rs │   12
+
+>
+SESSION · script · 2 clients
+",
+    );
+}
+
+#[test]
+fn a_reply_is_read_at_40_by_15() {
+    reads(
+        "a_reply_is_read_at_40_by_15",
+        (40, 15),
+        "
+A small tool with one file and a page
+(http://x.y), described at some length.
+
+• one
+• two 日本語 👍
+
+  fn main() {} // done
+
+name │ size
+─────┼─────
+a.rs │   12
+
+>
+SESSION · script · 2 clie
+",
+    );
+}
+
+#[test]
+fn a_window_that_shrinks_in_mid_stream_shows_no_garbage() {
+    let name = "a_window_that_shrinks_in_mid_stream_shows_no_garbage";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    scene.start(
+        "line first, whole\nline\nsay a paragraph that grows and is wider than the narrow window will be when\ndo execute \
+         {\"command\": \"echo no\"}\nsay \nsay it has shrunk",
+    );
+    scene.client.until_type("approval_asked");
+    scene.tmux.shows("it", "[y] once");
+    for (columns, rows) in [(40, 15), (63, 20), (31, 12), (44, 18)] {
+        scene.tmux.resize("it", columns, rows);
+        let width = usize::from(columns);
+        until("one panel and no rest of another", SOON, || {
+            let window = scene.tmux.window("it");
+            let wide = window.lines().any(|line| line.chars().count() > width);
+            let once = |part: &str| window.matches(part).count() == 1;
+            let whole = once("Ctrl-C cancels")
+                && once("[y] once")
+                && window.lines().filter(|line| *line == "allow?").count() == 1;
+            if whole && !wide { Ok(()) } else { Err(window) }
+        });
+    }
+    scene.tmux.type_line("it", "n");
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+    scene.tmux.shows("it", "it has shrunk");
+}
+
+fn decides(test: &str, size: (u16, u16), golden: &str) {
+    let daemon = TestDaemon::start();
+    daemon.write("a.txt", "one\ntwo\nthree\n");
+    let Some(mut scene) = Scene::open(&daemon, test, size) else {
+        return;
+    };
+    scene.start("do edit {\"path\": \"a.txt\", \"old\": \"two\", \"new\": \"2\\nzwei\"}\nsay done");
+    scene.client.until_type("approval_asked");
+    scene.shows("? allow", golden);
+    scene.tmux.press("it", "Enter");
+    scene.tmux.type_line("it", "y");
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+    assert_eq!(daemon.read("a.txt"), "one\n2\nzwei\nthree\n");
+    scene.tmux.shows("it", "done");
+}
+
+#[test]
+fn a_change_is_decided_on_with_its_diff_at_80_by_24() {
+    decides(
+        "a_change_is_decided_on_with_its_diff_at_80_by_24",
+        (80, 24),
+        "
+? allow edit?
+    a.txt
+    - two
+    + 2
+    + zwei
+  it changes files
+→ edit a.txt
+
+? allow edit? a.txt
+  [y] once  [s] this session  [a] always  [n] no
+  [r REASON] no, and tell the model why
+allow?
+* TIME · Ctrl-C cancels · SESSION · script · 2 clients
+",
+    );
+}
+
+#[test]
+fn a_change_is_decided_on_with_its_diff_at_120_by_40() {
+    decides(
+        "a_change_is_decided_on_with_its_diff_at_120_by_40",
+        (120, 40),
+        "
+? allow edit?
+    a.txt
+    - two
+    + 2
+    + zwei
+  it changes files
+→ edit a.txt
+
+? allow edit? a.txt
+  [y] once  [s] this session  [a] always  [n] no  [r REASON] no, and tell the model why
+allow?
+* TIME · Ctrl-C cancels · SESSION · script · 2 clients
+",
+    );
+}
+
+#[test]
+fn several_questions_are_gone_through_at_40_by_15() {
+    let name = "several_questions_are_gone_through_at_40_by_15";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (40, 15)) else {
+        return;
+    };
+    let session = scene.session.clone();
+    scene.start("do execute {\"command\": \"echo one > one\"}\nsay done");
+    scene.client.until_type("approval_asked");
+    scene.tmux.shows("it", "[y] once");
+    let second = scene.client.send(
+        "tool/run",
+        json!({"session": session, "name": "execute", "arguments": {"command": "echo two > two"}}),
+    );
+    scene.client.until_type("approval_asked");
+    scene.tmux.shows("it", "(1 of 2, Tab: next)");
+    // The key counts once the question has been there for a while.
+    until("Tab to show the second", SOON, || {
+        scene.tmux.press("it", "Tab");
+        let window = scene.tmux.window("it");
+        if window.contains("allow execute? echo two") || window.contains("two > two") {
+            Ok(())
+        } else {
+            Err(window)
+        }
+    });
+    scene.tmux.type_line("it", "r later, please");
+    until_true("the second to be denied", SOON, || {
+        scene.tmux.screen("it").contains("later, please")
+    });
+    scene.tmux.type_line("it", "y");
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+    let _ = second;
+    let ran = [daemon.read("one"), daemon.read("two")];
+    assert_eq!(ran.concat().lines().count(), 1, "one of both ran: {ran:?}");
+}
+
+#[test]
+fn two_terminals_show_what_the_other_one_typed() {
+    let name = "two_terminals_show_what_the_other_one_typed";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    let line = command(&daemon, &format!("attach {}", scene.session));
+    scene.tmux.open_sized("other", &line, 60, 20);
+    scene.clients(3);
+    scene.tmux.type_text("other", "half a thought");
+    scene.tmux.type_line("it", "say from the first");
+    scene.tmux.shows("other", "> say from the first  (dwell");
+    scene.tmux.shows("other", "from the first");
+    scene.tmux.shows("other", "> half a thought");
+    for _ in 0.."half a thought".len() {
+        scene.tmux.press("other", "BSpace");
+    }
+    scene.tmux.type_line("other", "say from the second");
+    scene.tmux.shows("it", "> say from the second  (dwell");
+    let own = scene.tmux.screen("it");
+    assert!(
+        own.contains("\n> say from the first\n"),
+        "one's own words need no name: {own}"
+    );
+}
+
+#[test]
+fn a_large_paste_folds_and_reaches_the_model_whole() {
+    let name = "a_large_paste_folds_and_reaches_the_model_whole";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    let paste = (1..=214)
+        .map(|n| format!("# line {n}\n"))
+        .collect::<String>()
+        + "say pasted";
+    scene.tmux.paste("it", &paste);
+    scene.shows(">", "> [pasted 215 lines]\nSESSION · script · 2 clients");
+    scene.tmux.press("it", "Enter");
+    let events = scene.client.until_ended();
+    let started = events.one("turn_started");
+    assert_eq!(started["text"], paste);
+    scene.tmux.shows("it", "… 195 more rows");
+}
+
+#[test]
+fn what_is_typed_while_a_turn_runs_is_queued_or_steers_it() {
+    let name = "what_is_typed_while_a_turn_runs_is_queued_or_steers_it";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    scene.start("do execute {\"command\": \"echo x\"}\nsay one");
+    scene.client.until_type("approval_asked");
+    scene.tmux.type_line("it", "say two");
+    scene.tmux.shows("it", "queued: say two");
+    scene.tmux.type_text("it", "be brief");
+    scene.tmux.shows("it", "Enter queues, Alt-S steers");
+    scene.tmux.press("it", "M-s");
+    scene.tmux.shows("it", "steered: be brief");
+    scene.tmux.type_line("it", "y");
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+    scene.tmux.shows("it", "> say two");
+}
+
+/// A shell in a terminal that runs the client, so that one sees what it leaves behind.
+fn shell<'a>(daemon: &'a TestDaemon, test: &str) -> Option<(Tmux<'a>, TestClient, String)> {
+    let Some(tmux) = Tmux::start(daemon) else {
+        skip(test, WHY);
+        return None;
+    };
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    tmux.open_sized(
+        "sh",
+        "exec env -i TERM=xterm-256color PATH=\"$PATH\" PS1='sane> ' bash --norc --noprofile -i",
+        80,
+        24,
+    );
+    tmux.shows("sh", "sane>");
+    Some((tmux, client, session))
+}
+
+fn attach(tmux: &Tmux<'_>, daemon: &TestDaemon, client: &mut TestClient, session: &str) {
+    let line = command(daemon, &format!("attach {session}"));
+    tmux.type_line(
+        "sh",
+        &format!("clear; {}", line.trim_start_matches("exec ")),
+    );
+    until_true("the terminal to be attached", SOON, || {
+        client.call("session/get", json!({"session": session}))["clients"] == 2
+    });
+    tmux.shows("sh", "script");
+}
+
+/// The shell echoes what is typed, ends lines, and shows its cursor.
+#[track_caller]
+fn is_sane(tmux: &Tmux<'_>, after: &str) {
+    tmux.type_line("sh", "stty -a | tr ' ' '\\n' | grep -xE -- '-?(icanon|echo|isig|icrnl|opost)' | tr '\\n' ' '; echo \"$((40+2)) told\"");
+    let screen = tmux.shows("sh", "42 told");
+    assert!(
+        screen.contains("icrnl opost isig icanon echo 42 told"),
+        "after {after}: {screen}"
+    );
+}
+
+#[test]
+fn control_c_means_the_nearest_thing_and_leaves_a_sane_terminal() {
+    let name = "control_c_means_the_nearest_thing_and_leaves_a_sane_terminal";
+    let daemon = TestDaemon::start();
+    let Some((tmux, mut client, session)) = shell(&daemon, name) else {
+        return;
+    };
+    attach(&tmux, &daemon, &mut client, &session);
+    tmux.type_text("sh", "never sent");
+    tmux.shows("sh", "> never sent");
+    tmux.press("sh", "C-c");
+    until_true("the line to be empty", SOON, || {
+        !tmux.window("sh").contains("never sent")
+    });
+    // A turn that streams.
+    client.start(&session, "say begun\nwait 60000");
+    tmux.shows("sh", "begun");
+    tmux.press("sh", "C-c");
+    assert_eq!(client.until_ended().last()["status"], "cancelled");
+    // One that waits for an answer.
+    client.start(&session, "do execute {\"command\": \"echo x\"}");
+    tmux.shows("sh", "[y] once");
+    tmux.press("sh", "C-c");
+    assert_eq!(client.until_ended().last()["status"], "cancelled");
+    until_true("the question to be gone", SOON, || {
+        !tmux.window("sh").contains("[y] once")
+    });
+    // Nothing.
+    tmux.press("sh", "C-c");
+    tmux.shows("sh", "Ctrl-C again, Ctrl-D or /exit detaches");
+    tmux.press("sh", "C-c");
+    tmux.shows("sh", "detached from");
+    is_sane(&tmux, "Ctrl-C twice");
+}
+
+#[test]
+fn a_client_that_is_ended_in_any_state_leaves_a_sane_terminal() {
+    let name = "a_client_that_is_ended_in_any_state_leaves_a_sane_terminal";
+    let daemon = TestDaemon::start();
+    let Some((tmux, mut client, session)) = shell(&daemon, name) else {
+        return;
+    };
+    let busy = "say streams\nwait 60000";
+    let asks = "do execute {\"command\": \"echo x\"}";
+    for (signal, prompt) in [
+        (Signal::TERM, ""),
+        (Signal::TERM, busy),
+        (Signal::TERM, asks),
+        (Signal::HUP, busy),
+        (Signal::KILL, ""),
+        (Signal::KILL, busy),
+        (Signal::KILL, asks),
+    ] {
+        attach(&tmux, &daemon, &mut client, &session);
+        if !prompt.is_empty() {
+            client.start(&session, prompt);
+            tmux.shows("sh", "Ctrl-C cancels");
+        }
+        tmux.type_text("sh", "typed");
+        tmux.shows("sh", "typed");
+        let child = harness::procfs::descendants(tmux.pid("sh"));
+        assert_eq!(child.len(), 1, "the shell runs the client");
+        let child = Pid::from_raw(i32::try_from(child[0]).unwrap()).unwrap();
+        kill_process(child, signal).unwrap();
+        until_true("the client to be gone", SOON, || {
+            client.call("session/get", json!({"session": session}))["clients"] == 1
+        });
+        is_sane(&tmux, &format!("{signal:?} in {prompt:?}"));
+        if !prompt.is_empty() {
+            client.call("turn/cancel", json!({"session": session}));
+            assert_eq!(client.until_ended().last()["status"], "cancelled");
+        }
+    }
+}

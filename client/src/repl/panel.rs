@@ -167,17 +167,19 @@ impl View<'_> {
         let head = format!("{} {tool}", self.paint.mark(Mark::Ask));
         let left = room.saturating_sub(painted_width(&head) + width(&more) + 1);
         let mut rows = vec![match left {
-            // What would run stands in full above.
-            0..10 => format!("{}{more}", clip(&head, room.saturating_sub(width(&more)))),
+            0..20 => format!("{}{more}", clip(&head, room.saturating_sub(width(&more)))),
             left => format!("{head} {}{more}", clip(&brief, left)),
         }];
+        if left < 20 {
+            rows.push(format!("  {}", clip(&brief, room.saturating_sub(2))));
+        }
         // In a narrow window the keys take several rows.
         let mut row = String::new();
         for key in crate::approval::KEYS.split("  ") {
             if !row.is_empty() && width(&row) + width(key) + 4 > room {
                 rows.push(std::mem::take(&mut row));
             }
-            row.push_str(if row.is_empty() { "  " } else { "  " });
+            row.push_str("  ");
             row.push_str(key);
         }
         rows.push(row);

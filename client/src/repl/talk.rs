@@ -158,6 +158,10 @@ impl Talk<'_> {
         let mut tick = interval(Duration::from_millis(FRAME));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut changed = true;
+        self.draw()?;
+        self.follow.attach().await?;
+        // Who is here, this client among them.
+        self.look_again();
         loop {
             if changed && self.drawn.is_none_or(|at| at.elapsed() >= PAUSE) {
                 self.draw()?;

@@ -58,6 +58,11 @@ impl Follow {
         &self.session
     }
 
+    /// The newest event that was given.
+    pub(crate) fn cursor(&self) -> u64 {
+        self.view.cursor()
+    }
+
     /// Subscribes, if there is no subscription. Dropping the future loses nothing.
     pub(crate) async fn attach(&mut self) -> Result<(), Failure> {
         if self.live.is_none() {

@@ -17,6 +17,8 @@ mod programs;
 mod scripts;
 #[path = "spine/start.rs"]
 mod start;
+#[path = "spine/terminal.rs"]
+mod terminal;
 #[path = "spine/turns.rs"]
 mod turns;
 
@@ -36,6 +38,8 @@ const MEASURES: &[(&str, Measure)] = &[
     ("programs", programs::programs),
     ("daemon-start", start::daemon_start),
     ("ask-warm", start::ask_warm),
+    ("key-to-echo", terminal::key_to_echo),
+    ("attach-long", terminal::attach_long),
     ("idle-daemon", idle::fifty_sessions),
     ("idle-attached", idle::thousand_attached),
     ("stored-sessions", idle::ten_thousand_stored),

@@ -26,6 +26,7 @@ mod presentation;
 mod provider;
 mod screen;
 mod script_tools;
+mod scripting;
 mod servers;
 mod session;
 mod skills;

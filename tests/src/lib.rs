@@ -21,6 +21,7 @@ pub mod local;
 pub mod mcp;
 pub mod model;
 pub mod procfs;
+pub mod pty;
 pub mod sandbox;
 pub mod servers;
 pub mod site;

@@ -1,0 +1,255 @@
+//! The client for programs: forms that do not change, exit codes, waiting, schemas, completions, the manual, the doctor.
+
+use harness::daemon::TestDaemon;
+use harness::dwell::Dwell;
+use harness::model::{Answer, FakeModel};
+use harness::sandbox::{Sandbox, set_mode};
+use harness::wait::{SOON, until_true};
+use serde_json::{Value, json};
+
+fn dwell(daemon: &TestDaemon, args: &[&str]) -> harness::dwell::Ran {
+    Dwell::new(daemon).args(args.iter().copied()).run()
+}
+
+#[test]
+fn wait_gives_the_reply_and_the_turns_exit_code() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let idle = dwell(&daemon, &["wait", &session]);
+    assert_eq!((idle.code, idle.stdout.as_str()), (Some(0), ""));
+    client.start(&session, "wait 300\nsay the end");
+    let done = dwell(&daemon, &["wait", &session]);
+    assert_eq!(
+        (done.code, done.stdout.as_str()),
+        (Some(0), "the end\n"),
+        "{}",
+        done.stderr
+    );
+    client.start(&session, "wait 60000");
+    let late = dwell(&daemon, &["wait", "--timeout", "0", &session]);
+    assert_eq!(late.code, Some(124), "{}", late.stderr);
+    client.call("turn/cancel", json!({"session": session}));
+    client.attach(&session, Some(0));
+    client.events_until("the second turn's end", |event| {
+        event["status"] == "cancelled"
+    });
+    client.start(&session, "wait 200\nfail no such luck");
+    let failed = dwell(&daemon, &["wait", "--json", &session]);
+    assert_eq!(failed.code, Some(1));
+    let ended: Value = serde_json::from_str(&failed.stdout).unwrap();
+    assert_eq!(ended["status"], "failed");
+    assert!(failed.stderr.contains("no such luck"), "{}", failed.stderr);
+}
+
+#[test]
+fn a_list_for_programs_keeps_its_fields_in_their_places() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.call(
+        "session/rename",
+        json!({"session": session, "title": "a\ttab\nand more"}),
+    );
+    let other = client.session(&daemon.work());
+    client.start(&other, "wait 60000");
+    let all = Dwell::new(&daemon).args(["ls", "--tsv"]).ok();
+    let row = all.lines().find(|line| line.starts_with(&session)).unwrap();
+    let fields: Vec<&str> = row.split('\t').collect();
+    assert_eq!(fields.len(), 5, "{row:?}");
+    assert_eq!(fields[1], "idle");
+    assert!(fields[2].parse::<u64>().is_ok(), "{row:?}");
+    assert_eq!(
+        (fields[3], fields[4]),
+        ("a tab and more", daemon.work().to_str().unwrap())
+    );
+    let running = Dwell::new(&daemon)
+        .args(["ls", "--tsv", "--state", "running"])
+        .ok();
+    assert_eq!(running.lines().count(), 1, "{running}");
+    assert!(running.starts_with(&other), "{running}");
+}
+
+#[test]
+fn a_reply_that_its_schema_refuses_is_asked_for_again() {
+    let model = FakeModel::start([
+        Answer::text(["sure, here: {}"]),
+        Answer::text(["```json\n{\"n\": \"three\"}\n```"]),
+        Answer::text(["{\"n\": 3}"]),
+    ]);
+    let (daemon, ..) = TestDaemon::with_model(&model);
+    let schema =
+        json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+    let file = daemon.write("schema.json", &schema.to_string());
+    let file = file.to_str().unwrap();
+    let ran = dwell(
+        &daemon,
+        &[
+            "ask",
+            "-p",
+            "openai",
+            "--model",
+            "fake",
+            "--schema",
+            file,
+            "how many?",
+        ],
+    );
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "{\"n\":3}\n"),
+        "{}",
+        ran.stderr
+    );
+    let requests = model.requests();
+    let last = |request: &Value| {
+        let messages = request["messages"].as_array().unwrap();
+        messages.last().unwrap()["content"].to_string()
+    };
+    assert!(last(&requests[0]).contains("how many?") && last(&requests[0]).contains("required"));
+    assert!(
+        last(&requests[1]).contains("it is no JSON"),
+        "{}",
+        last(&requests[1])
+    );
+    assert!(last(&requests[2]).contains("/n"), "{}", last(&requests[2]));
+}
+
+#[test]
+fn a_reply_that_never_fits_its_schema_is_a_failure_and_prints_nothing() {
+    let model = FakeModel::start([Answer::text(["no"]), Answer::text(["never"])]);
+    let (daemon, ..) = TestDaemon::with_model(&model);
+    let file = daemon.write("schema.json", "{\"type\": \"object\"}");
+    let file = file.to_str().unwrap();
+    let args = [
+        "ask",
+        "-p",
+        "openai",
+        "--model",
+        "fake",
+        "--schema",
+        file,
+        "--retries",
+        "1",
+        "x",
+    ];
+    let ran = dwell(&daemon, &args);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(1), ""),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("does not fit the schema"),
+        "{}",
+        ran.stderr
+    );
+    daemon.write("schema.json", "{\"type\": 3}");
+    let slip = dwell(&daemon, &args);
+    assert_eq!(slip.code, Some(2), "{}", slip.stderr);
+}
+
+#[test]
+fn watch_tells_what_begins_waits_and_is_done_in_all_sessions() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let (one, two) = (
+        client.session(&daemon.work()),
+        client.session(&daemon.work()),
+    );
+    let out = daemon.path("watch.txt");
+    let file = std::fs::File::create(&out).unwrap();
+    let mut command = std::process::Command::new(&harness::binaries::binaries().client);
+    daemon.apply(&mut command);
+    let command = command
+        .env("DWELL_SOCKET", daemon.socket())
+        .arg("watch")
+        .stdout(file);
+    let mut watch = command.spawn().unwrap();
+    let told = |line: &str| {
+        std::fs::read_to_string(&out)
+            .unwrap()
+            .lines()
+            .any(|one| one.starts_with(line))
+    };
+    // Until it watches, nothing is told: a session that is made again and again shows when it does.
+    until_true("watch to watch", SOON, || {
+        client.session(&daemon.work());
+        !std::fs::read_to_string(&out).unwrap().is_empty()
+    });
+    client.start(&one, "wait 100\nsay x");
+    client.start(&two, "do execute {\"command\": \"echo x\"}");
+    for line in [
+        format!("{one}  running"),
+        format!("{one}  done"),
+        format!("{two}  waiting"),
+    ] {
+        until_true(&line, SOON, || told(&line));
+    }
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+}
+
+#[test]
+fn completions_and_the_manual_come_from_the_table_of_commands() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = Dwell::alone(&sandbox).args(["completions", shell]).ok();
+        for word in ["attach", "doctor", "schema"] {
+            assert!(script.contains(word), "{shell} lacks {word}");
+        }
+    }
+    let folder = sandbox.path("man");
+    Dwell::alone(&sandbox)
+        .args(["man", folder.to_str().unwrap()])
+        .ok();
+    let ask = std::fs::read_to_string(folder.join("dwell-ask.1")).unwrap();
+    assert!(ask.contains("schema"), "{ask}");
+    let first = std::fs::read_to_string(folder.join("dwell.1")).unwrap();
+    assert!(
+        first.contains("Exit codes") && first.contains("124"),
+        "{first}"
+    );
+    assert_eq!(Dwell::alone(&sandbox).args(["man"]).ok(), first);
+}
+
+#[test]
+fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
+    let daemon = TestDaemon::start();
+    let well = dwell(&daemon, &["doctor"]);
+    assert_eq!(well.code, Some(0), "{}", well.stdout);
+    assert!(well.stdout.contains("socket"), "{}", well.stdout);
+    let missing = Dwell::new(&daemon)
+        .env("DWELL_PROVIDER", "nobody")
+        .args(["doctor", "--json"])
+        .run();
+    assert_eq!(missing.code, Some(1), "{}", missing.stdout);
+    let wrong: Vec<Value> = missing
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|check: &Value| check["state"] == "wrong")
+        .collect();
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert_eq!(wrong[0]["hint"], "`dwell providers` lists them");
+    set_mode(daemon.socket(), 0o666);
+    set_mode(daemon.socket().parent().unwrap(), 0o755);
+    let open = dwell(&daemon, &["doctor"]);
+    assert_eq!(open.code, Some(1), "{}", open.stdout);
+    assert!(open.stdout.contains("chmod 600"), "{}", open.stdout);
+}
+
+#[test]
+fn the_version_is_that_of_both_sides() {
+    let daemon = TestDaemon::start();
+    let both = Dwell::new(&daemon).args(["--version"]).ok();
+    let lines: Vec<&str> = both.lines().collect();
+    assert!(
+        lines[0].starts_with("dwell ") && lines[1].starts_with("dwelld "),
+        "{both}"
+    );
+    let sandbox = Sandbox::new();
+    let alone = Dwell::alone(&sandbox).args(["-V"]).ok();
+    assert!(alone.ends_with("dwelld does not run\n"), "{alone}");
+}

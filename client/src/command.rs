@@ -16,6 +16,7 @@ mod man;
 mod mcp;
 mod model;
 mod new;
+mod pick;
 mod providers;
 mod queue;
 mod rename;
@@ -62,6 +63,8 @@ commands! {
     New => new,
     /// Go on with a session
     Attach => attach,
+    /// Choose a session from a list, with a search and a preview, and go on with it
+    Pick => pick,
     /// List sessions, newest first
     #[command(visible_alias = "list")]
     Ls => ls,

@@ -21,6 +21,7 @@ mod paint;
 mod place;
 mod render;
 mod repl;
+mod screen;
 mod select;
 #[cfg(test)]
 mod testing;

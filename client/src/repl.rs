@@ -8,8 +8,8 @@ mod keys;
 mod line;
 mod panel;
 mod past;
+mod pick;
 mod plain;
-mod screen;
 mod talk;
 
 use crate::ask_tty::Tty;
@@ -35,6 +35,18 @@ enum Leave {
     Detach,
     /// Another session comes next.
     Switch(Box<Session>),
+}
+
+/// The session that a person chooses from a list; none if they leave it.
+pub(crate) async fn pick(link: &Rc<Link>) -> Result<Option<Session>, Failure> {
+    if !capable() {
+        return Err(
+            Failure::usage("a list to choose from needs a terminal that can be drawn on")
+                .hint("`dwell ls` lists sessions, `dwell attach SESSION` goes on with one"),
+        );
+    }
+    let mut console = Console::start(link.place(), "")?;
+    pick::pick(link, &mut console).await
 }
 
 /// Runs until the person leaves.

@@ -1,5 +1,6 @@
 //! `dwell ask`: one turn, from the command line to the reply. Must never say yes to a question without being told to.
 
+mod drawn;
 mod prompt;
 mod schema;
 
@@ -13,6 +14,7 @@ use crate::paint::{Paint, Part};
 use crate::place::{self, Place};
 use crate::render::{Channel, Chunk, Prompts, Renderer};
 use crate::{local, out, select, trust};
+use drawn::Drawn;
 use protocol::error::ErrorKind;
 use protocol::event::{Event, EventKind, TurnStatus};
 use protocol::id::TurnId;
@@ -124,6 +126,8 @@ struct Turn {
     tty: Option<Tty>,
     questions: Open,
     look: Look,
+    /// Where the reply is drawn as it grows.
+    drawn: Option<Drawn>,
     consent: Consent,
 }
 
@@ -159,16 +163,22 @@ impl Turn {
         };
         let paint = Paint::of(&std::io::stderr());
         out::note(&paint.dress(Part::Quiet, &format!("session {}", session.id)))?;
+        let drawn = Drawn::find().filter(|_| look == Look::Stream);
+        let renderer = Renderer::new(paint, Prompts::Hidden);
         Ok(Self {
             follow: Follow::new(Rc::clone(&link), session.id.clone(), session.seq),
             link,
             turn: None,
-            renderer: Renderer::new(paint, Prompts::Hidden),
+            renderer: match &drawn {
+                Some(drawn) => renderer.rich(drawn.room()),
+                None => renderer,
+            },
             interrupts: signal(SignalKind::interrupt())?,
             interrupted: false,
             tty,
             questions: Open::default(),
             look,
+            drawn,
             consent: match args.yes {
                 true => Consent::All,
                 false => Consent::Tools(args.allow.clone()),
@@ -207,7 +217,16 @@ impl Turn {
                     }
                 }
                 _ = self.interrupts.recv() => self.interrupt().await?,
+                () = tokio::time::sleep(drawn::PAUSE), if self.drawn.is_some() => self.draw()?,
             }
+        }
+    }
+
+    /// What has grown or gone on since the last frame.
+    fn draw(&mut self) -> Result<(), Failure> {
+        match &mut self.drawn {
+            Some(drawn) => drawn.draw(&mut self.renderer),
+            None => Ok(()),
         }
     }
 
@@ -233,7 +252,11 @@ impl Turn {
         Ok(None)
     }
 
-    fn write(&self, chunks: Vec<Chunk>) -> Result<(), Failure> {
+    fn write(&mut self, chunks: Vec<Chunk>) -> Result<(), Failure> {
+        if let Some(drawn) = &mut self.drawn {
+            drawn.write(&chunks);
+            return self.draw();
+        }
         for chunk in chunks {
             match (chunk.channel, self.look) {
                 (Channel::Reply, Look::Stream) => out::raw(&chunk.text)?,
@@ -269,7 +292,13 @@ impl Turn {
         let Some(mut tty) = self.tty.take() else {
             return Ok(None);
         };
+        // A frame would be drawn over what the person types.
+        let mut drawn = self.drawn.take();
+        if let Some(drawn) = &mut drawn {
+            drawn.leave()?;
+        }
         let end = self.put_on(&mut tty, &question).await;
+        self.drawn = drawn;
         self.tty = Some(tty);
         end
     }
@@ -370,6 +399,9 @@ impl Turn {
     fn end(&mut self, status: TurnStatus, reply: &str) -> Result<(), Failure> {
         let unfinished = self.renderer.finish();
         self.write(unfinished)?;
+        if let Some(drawn) = &mut self.drawn {
+            drawn.leave()?;
+        }
         match status {
             TurnStatus::Completed if reply.trim().is_empty() => {
                 Err(Failure::new("the reply is blank"))

@@ -4,8 +4,8 @@
 use super::editor::{Editor, KeyStyle};
 use super::history::History;
 use super::keys::Keys;
-use super::screen::Screen;
 use crate::place::Place;
+use crate::screen::Screen;
 use std::io::{self, Stdout};
 
 /// The terminal of this process.

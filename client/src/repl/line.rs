@@ -4,7 +4,10 @@
 pub(super) const OWN: &[(&str, &str)] = &[
     ("/exit", "leave; the session lives on"),
     ("/detach", "the same"),
-    ("/attach", "go to another session: /attach SESSION"),
+    (
+        "/attach",
+        "go to another session: /attach SESSION, or choose one",
+    ),
     ("/edit", "write the prompt in $VISUAL or $EDITOR"),
 ];
 

@@ -2,11 +2,11 @@
 //! draw.
 
 use super::editor::{Editor, lay_out};
-use super::screen::Panel;
 use crate::approval::Question;
 use crate::paint::{Mark, Paint, Part, spell_out, tame};
 use crate::render::styled::{clip, painted_width, width};
 use crate::render::{duration, first_line};
+use crate::screen::Panel;
 use nu_ansi_term::{Color, Style};
 use std::time::Duration;
 
@@ -283,7 +283,7 @@ mod tests {
     use std::path::Path;
 
     fn editor(text: &str) -> Editor {
-        let nowhere = Path::new("/nonexistent/history.jsonl");
+        let nowhere = Path::new("/dev/null/history.jsonl");
         let mut editor = Editor::new(KeyStyle::Emacs, History::load(nowhere.into(), nowhere, "/"));
         editor.set(text);
         editor

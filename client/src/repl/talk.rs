@@ -1,6 +1,7 @@
 //! The REPL's loop on a terminal that can be drawn on: events and keys in, rows and calls out. Must never wait for the
 //! daemon or the keyboard alone, nor let one hold up the other.
 
+mod image;
 mod job;
 mod notice;
 mod shell;
@@ -28,6 +29,7 @@ use protocol::id::{QueuedId, SessionId, TurnId};
 use protocol::session::Session;
 use shell::Shell;
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -64,6 +66,7 @@ pub(super) async fn run(
         follow: Follow::with_view(Rc::clone(&link), session.id.clone(), past.view),
         link,
         session: session.id.clone(),
+        cwd: session.cwd.clone().into(),
         paint,
         renderer: past.renderer,
         console,
@@ -115,6 +118,7 @@ struct Talk<'a> {
     link: Rc<Link>,
     follow: Follow,
     session: SessionId,
+    cwd: PathBuf,
     paint: Paint,
     renderer: Renderer,
     console: &'a mut Console,
@@ -486,7 +490,11 @@ impl Talk<'_> {
                 Ok(other) => return Ok(Some(Leave::Switch(Box::new(other)))),
                 Err(failure) => self.line(&complaint(self.paint, &failure)),
             },
-            Line::Attach(None) => self.hint = Some("/attach SESSION; /sessions lists them".into()),
+            Line::Attach(None) => {
+                self.console.screen.leave()?;
+                let chosen = super::pick::pick(&self.link, self.console).await?;
+                return Ok(chosen.map(|session| Leave::Switch(Box::new(session))));
+            }
             Line::Edit(text) => {
                 if let Some(text) = self.compose(text).await? {
                     self.start(text);
@@ -513,9 +521,11 @@ impl Talk<'_> {
             token: token.clone(),
             text: text.clone(),
         });
+        let images = image::named(&text, &self.cwd);
         let text = self.shell.told_with(text);
         let (link, session) = (Rc::clone(&self.link), self.session.clone());
-        self.jobs.push(job::start(link, session, text, token));
+        self.jobs
+            .push(job::start(link, session, text, images, token));
     }
 
     /// What is typed goes into the running turn: the model sees it at its next round trip.

@@ -1,6 +1,8 @@
 //! What may stand at the end of a line: command names, their arguments, resources of servers, names of files.
 //! Must never read a file, only directories, and those off the runtime's thread.
 
+mod fuzzy;
+
 use super::Commands;
 use crate::session::SessionResult;
 use protocol::command::{Candidate, Completions};
@@ -73,6 +75,10 @@ async fn file_names(cwd: PathBuf, home: Option<PathBuf>, line: &str) -> Completi
 }
 
 fn matching_files(cwd: &Path, home: Option<&Path>, word: &str) -> Vec<String> {
+    if let Some(letters) = word.strip_prefix('@').filter(|path| is_below(path)) {
+        let found = fuzzy::paths(cwd, letters, FILES);
+        return found.iter().map(|path| format!("@{path}")).collect();
+    }
     let mark = if word.starts_with('@') { "@" } else { "" };
     let path = &word[mark.len()..];
     let (directory, partial) = match path.rfind('/') {
@@ -90,6 +96,11 @@ fn matching_files(cwd: &Path, home: Option<&Path>, word: &str) -> Vec<String> {
         .iter()
         .map(|name| format!("{mark}{directory}{name}"))
         .collect()
+}
+
+/// Whether a mention is of a file of the directory: a few letters of it are enough then.
+fn is_below(path: &str) -> bool {
+    !path.is_empty() && !path.starts_with(['/', '~']) && !path.split('/').any(|part| part == "..")
 }
 
 /// Names that start with `partial`, directories with a `/`. Hidden ones only when asked for.

@@ -5,7 +5,7 @@ use protocol::command::Candidate;
 use std::path::Path;
 
 fn editor(style: KeyStyle, lines: &[&str]) -> Editor {
-    let nowhere = Path::new("/nonexistent/dwell/history.jsonl");
+    let nowhere = Path::new("/dev/null/history.jsonl");
     let mut history = History::load(nowhere.into(), nowhere, "/w");
     lines.iter().for_each(|line| history.add(line));
     Editor::new(style, history)

@@ -5,6 +5,7 @@ use crate::error::Failure;
 use crate::link::Link;
 use crate::repl::editor::Wish;
 use protocol::command::{CommandResult, CommandRpcClient, Completions};
+use protocol::event::Image;
 use protocol::id::{ApprovalId, SessionId};
 use protocol::session::{Session, SessionRpcClient};
 use protocol::tool::ToolRpcClient;
@@ -52,12 +53,19 @@ fn job(future: impl Future<Output = Result<Done, Failure>> + 'static) -> Job {
 }
 
 /// A prompt; behind the running turn if there is one.
-pub(super) fn start(link: Rc<Link>, session: SessionId, text: String, token: String) -> Job {
+pub(super) fn start(
+    link: Rc<Link>,
+    session: SessionId,
+    text: String,
+    images: Vec<Image>,
+    token: String,
+) -> Job {
     job(async move {
         let started = link
             .call(async |client| {
                 let (session, text, token) = (session.clone(), text.clone(), Some(token.clone()));
-                TurnRpcClient::start(client, session, text, None, token, Some(true)).await
+                let images = (!images.is_empty()).then(|| images.clone());
+                TurnRpcClient::start(client, session, text, images, token, Some(true)).await
             })
             .await;
         Ok(Done::Started { token, started })

@@ -1,6 +1,6 @@
 //! Words to a person who looks elsewhere: a bell, and a message of the desktop where the terminal can show one.
 
-use crate::repl::screen::Screen;
+use crate::screen::Screen;
 use std::io::{self, Write};
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The terminal as the REPL writes on it: rows that stand for good, and below them a panel that is drawn anew. Moves are
+//! The terminal as this program draws on it: rows that stand for good, and below them a panel that is drawn anew. Moves are
 //! relative to the cursor, so nothing is ever asked of the terminal. Must never be written past by anybody else.
 
 use crate::render::styled::{clip, painted_width};
@@ -10,15 +10,15 @@ const END: &str = "\x1b[?25h\x1b[?2026l";
 
 /// The rows at the bottom, and where the cursor stands in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Panel {
-    pub(super) rows: Vec<String>,
+pub(crate) struct Panel {
+    pub(crate) rows: Vec<String>,
     /// Row and column.
-    pub(super) cursor: (usize, usize),
+    pub(crate) cursor: (usize, usize),
 }
 
 /// The terminal.
 #[derive(Debug)]
-pub(super) struct Screen<W: Write> {
+pub(crate) struct Screen<W: Write> {
     out: W,
     size: (usize, usize),
     /// What stands at the bottom now.
@@ -31,7 +31,7 @@ pub(super) struct Screen<W: Write> {
 
 impl<W: Write> Screen<W> {
     /// At the start of an empty line, with nothing drawn.
-    pub(super) fn new(out: W, size: (usize, usize)) -> Self {
+    pub(crate) fn new(out: W, size: (usize, usize)) -> Self {
         Self {
             out,
             size: (size.0.max(1), size.1.max(1)),
@@ -42,12 +42,12 @@ impl<W: Write> Screen<W> {
     }
 
     /// Columns and rows.
-    pub(super) fn size(&self) -> (usize, usize) {
+    pub(crate) fn size(&self) -> (usize, usize) {
         self.size
     }
 
     /// Text that ends a line, to stand for good at the next drawing.
-    pub(super) fn write(&mut self, text: &str) {
+    pub(crate) fn write(&mut self, text: &str) {
         self.above.push_str(text);
         if !text.is_empty() && !text.ends_with('\n') {
             self.above.push('\n');
@@ -55,13 +55,13 @@ impl<W: Write> Screen<W> {
     }
 
     /// Whether something waits to be drawn.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.above.is_empty() || self.stale
     }
 
     /// The window has another size. A terminal breaks rows that have become too long into several, so the panel's first
     /// row is further up than it was.
-    pub(super) fn resize(&mut self, columns: usize, rows: usize) {
+    pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
         let columns = columns.max(1);
         let above = &self.drawn.rows[..self.drawn.cursor.0.min(self.drawn.rows.len())];
         let broken = |width: usize| width.max(1).div_ceil(columns);
@@ -72,7 +72,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// Draws what waits and the panel.
-    pub(super) fn draw(&mut self, panel: Panel) -> io::Result<()> {
+    pub(crate) fn draw(&mut self, panel: Panel) -> io::Result<()> {
         let panel = self.fitted(panel);
         if panel == self.drawn && !self.is_waiting() {
             return Ok(());
@@ -91,7 +91,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// Takes the panel away: the cursor stands at the start of an empty line.
-    pub(super) fn leave(&mut self) -> io::Result<()> {
+    pub(crate) fn leave(&mut self) -> io::Result<()> {
         let mut frame = up(self.drawn.cursor.0) + "\r\x1b[J";
         frame.push_str(&std::mem::take(&mut self.above).replace('\n', "\r\n"));
         frame.push_str("\x1b[?25h");
@@ -102,14 +102,14 @@ impl<W: Write> Screen<W> {
     }
 
     /// Empties the screen; what has scrolled away stays.
-    pub(super) fn clear(&mut self) -> io::Result<()> {
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
         self.drawn = Panel::default();
         self.stale = true;
         self.out.write_all(b"\x1b[2J\x1b[H")
     }
 
     /// Rings, or shows a message of the desktop where the terminal can.
-    pub(super) fn notify(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn notify(&mut self, text: &str) -> io::Result<()> {
         let text: String = text
             .chars()
             .filter(|c| !c.is_control() && *c != ';')

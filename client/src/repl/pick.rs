@@ -1,0 +1,334 @@
+//! Choosing a session: a list that narrows as one types, and how the chosen one ends. Must never change a session.
+
+use super::console::Console;
+use crate::error::Failure;
+use crate::link::Link;
+use crate::paint::{Paint, Part};
+use crate::render::styled::clip;
+use crate::render::{Prompts, Renderer, first_line};
+use crate::screen::Panel;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use protocol::id::SessionId;
+use protocol::session::{Session, SessionRpcClient, SessionState};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+/// How many sessions are offered.
+const MOST: u32 = 500;
+
+/// How many events a preview reads.
+const EVENTS: u32 = 120;
+
+/// The session that a person chooses; none if they leave.
+pub(super) async fn pick(
+    link: &Rc<Link>,
+    console: &mut Console,
+) -> Result<Option<Session>, Failure> {
+    let list = link
+        .call(async |client| {
+            SessionRpcClient::list(client, None, None, None, Some(MOST), None).await
+        })
+        .await?;
+    let mut pick = Pick::new(list.sessions, Paint::of(&std::io::stdout()));
+    let mut reading: Option<Reading> = None;
+    let chosen = loop {
+        if let Some(session) = pick.wants_preview().cloned() {
+            pick.asked = Some(session.id.clone());
+            let (columns, _) = console.screen.size();
+            let paint = pick.paint;
+            reading = Some(Box::pin(read(Rc::clone(link), session, paint, columns)));
+        }
+        console.screen.draw(pick.panel(console.screen.size()))?;
+        tokio::select! {
+            key = console.keys.next() => match pick.press(&key?) {
+                Did::Nothing => {}
+                Did::Resize(columns, rows) => console.screen.resize(columns, rows),
+                Did::Leave => break None,
+                Did::Choose(session) => break Some(*session),
+            },
+            (id, rows) = wait(&mut reading) => {
+                reading = None;
+                pick.preview = Some((id, rows));
+            }
+        }
+    };
+    console.screen.leave()?;
+    Ok(chosen)
+}
+
+type Reading = Pin<Box<dyn Future<Output = (SessionId, Vec<String>)>>>;
+
+async fn wait(reading: &mut Option<Reading>) -> (SessionId, Vec<String>) {
+    match reading {
+        Some(reading) => reading.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The end of a session, as it looks when one attaches. What cannot be read is shown as nothing.
+async fn read(
+    link: Rc<Link>,
+    session: Session,
+    paint: Paint,
+    columns: usize,
+) -> (SessionId, Vec<String>) {
+    let before = Some(session.seq + 1);
+    let page = link
+        .call_once(async |client| {
+            SessionRpcClient::history(client, session.id.clone(), None, before, Some(EVENTS)).await
+        })
+        .await;
+    let mut renderer = Renderer::new(paint, Prompts::Own).rich(columns.saturating_sub(3));
+    let mut text = String::new();
+    for event in page.map(|page| page.events).unwrap_or_default() {
+        renderer
+            .event(&event)
+            .iter()
+            .for_each(|chunk| text.push_str(&chunk.text));
+    }
+    renderer
+        .finish()
+        .iter()
+        .for_each(|chunk| text.push_str(&chunk.text));
+    (session.id, text.lines().map(str::to_string).collect())
+}
+
+/// What a key did.
+enum Did {
+    Nothing,
+    Resize(usize, usize),
+    Leave,
+    Choose(Box<Session>),
+}
+
+/// The list as it stands.
+struct Pick {
+    paint: Paint,
+    all: Vec<Session>,
+    typed: String,
+    chosen: usize,
+    /// The session whose preview was asked for.
+    asked: Option<SessionId>,
+    preview: Option<(SessionId, Vec<String>)>,
+}
+
+impl Pick {
+    fn new(all: Vec<Session>, paint: Paint) -> Self {
+        Self {
+            paint,
+            all,
+            typed: String::new(),
+            chosen: 0,
+            asked: None,
+            preview: None,
+        }
+    }
+
+    /// Those that hold every word that is typed, newest first.
+    fn fitting(&self) -> Vec<&Session> {
+        let words: Vec<String> = self
+            .typed
+            .split_whitespace()
+            .map(str::to_lowercase)
+            .collect();
+        let fits = |session: &&Session| {
+            let text = format!(
+                "{} {} {} {}",
+                session.id,
+                session.title,
+                session.cwd,
+                session.state.as_str()
+            );
+            let text = text.to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        self.all.iter().filter(fits).collect()
+    }
+
+    fn current(&self) -> Option<&Session> {
+        self.fitting().get(self.chosen).copied()
+    }
+
+    /// The chosen session, if it is another one than before.
+    fn wants_preview(&self) -> Option<&Session> {
+        self.current()
+            .filter(|session| self.asked.as_ref() != Some(&session.id))
+    }
+
+    fn press(&mut self, event: &Event) -> Did {
+        match event {
+            Event::Resize(columns, rows) => Did::Resize((*columns).into(), (*rows).into()),
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
+            _ => Did::Nothing,
+        }
+    }
+
+    fn key(&mut self, key: &KeyEvent) -> Did {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => return Did::Leave,
+            KeyCode::Char('c' | 'd') if control => return Did::Leave,
+            KeyCode::Enter => {
+                return self.current().map_or(Did::Nothing, |session| {
+                    Did::Choose(Box::new(session.clone()))
+                });
+            }
+            KeyCode::Up => self.chosen = self.chosen.saturating_sub(1),
+            KeyCode::Char('p') if control => self.chosen = self.chosen.saturating_sub(1),
+            KeyCode::Down => self.down(),
+            KeyCode::Char('n') if control => self.down(),
+            KeyCode::Char('u') if control => self.type_anew(String::clear),
+            KeyCode::Backspace => self.type_anew(|typed| {
+                typed.pop();
+            }),
+            KeyCode::Char(c) if !control => self.type_anew(|typed| typed.push(c)),
+            _ => {}
+        }
+        Did::Nothing
+    }
+
+    fn down(&mut self) {
+        self.chosen = (self.chosen + 1).min(self.fitting().len().saturating_sub(1));
+    }
+
+    fn type_anew(&mut self, change: impl Fn(&mut String)) {
+        change(&mut self.typed);
+        self.chosen = 0;
+    }
+
+    fn panel(&self, (columns, rows): (usize, usize)) -> Panel {
+        let room = columns.saturating_sub(1);
+        let fitting = self.fitting();
+        let prompt = format!("session: {}", self.typed);
+        let cursor = (0, crate::render::styled::width(&prompt));
+        let mut all = vec![prompt];
+        let most = (rows.saturating_sub(4) / 2).max(1);
+        let first = (self.chosen + 1).saturating_sub(most);
+        for (at, session) in fitting.iter().enumerate().skip(first).take(most) {
+            all.push(clip(&self.line(session, at == self.chosen), room));
+        }
+        if fitting.is_empty() {
+            all.push(self.paint.dress(Part::Quiet, "  none fits"));
+        }
+        let keys = format!(
+            "{} of {} · Enter attaches · Esc leaves",
+            fitting.len(),
+            self.all.len()
+        );
+        all.push(self.paint.dress(Part::Quiet, &clip(&keys, room)));
+        let left = rows.saturating_sub(all.len() + 1);
+        all.extend(self.preview_rows(left));
+        Panel { rows: all, cursor }
+    }
+
+    fn line(&self, session: &Session, chosen: bool) -> String {
+        let mark = if chosen { "▸" } else { " " };
+        let part = match session.state {
+            SessionState::Idle => Part::Quiet,
+            SessionState::Running => Part::Good,
+            SessionState::Waiting => Part::Ask,
+            SessionState::Failed => Part::Bad,
+        };
+        let state = self
+            .paint
+            .dress(part, &format!("{:7}", session.state.as_str()));
+        let title = first_line(&session.title);
+        let id = session.id.as_str();
+        let name = self
+            .paint
+            .dress(if chosen { Part::Prompt } else { Part::Tool }, id);
+        format!("{mark} {name}  {state}  {title}")
+            .trim_end()
+            .to_string()
+    }
+
+    fn preview_rows(&self, most: usize) -> Vec<String> {
+        let current = self.current().map(|session| &session.id);
+        match &self.preview {
+            Some((id, rows)) if Some(id) == current => {
+                let shown = rows[rows.len().saturating_sub(most)..].iter();
+                shown
+                    .map(|row| format!("│ {row}").trim_end().to_string())
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn session(id: &str, title: &str, state: &str) -> Session {
+        serde_json::from_value(json!({
+            "id": id, "title": title, "cwd": "/w", "state": state, "provider": "script",
+            "created_at": 0, "updated_at": 0, "seq": 1
+        }))
+        .unwrap()
+    }
+
+    fn pick() -> Pick {
+        let all = vec![
+            session("calm-otter", "mend the parser", "idle"),
+            session("red-fox", "write docs", "waiting"),
+        ];
+        Pick::new(all, Paint::Plain)
+    }
+
+    fn press(pick: &mut Pick, code: KeyCode) -> Did {
+        pick.press(&Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+    }
+
+    #[test]
+    fn the_list_narrows_as_one_types_and_enter_takes_the_chosen_one() {
+        let mut pick = pick();
+        "WAIT doc".chars().for_each(|c| {
+            press(&mut pick, KeyCode::Char(c));
+        });
+        assert_eq!(
+            pick.panel((60, 20)).rows,
+            [
+                "session: WAIT doc",
+                "▸ red-fox  waiting  write docs",
+                "1 of 2 · Enter attaches · Esc leaves"
+            ]
+        );
+        let Did::Choose(chosen) = press(&mut pick, KeyCode::Enter) else {
+            panic!("one is chosen");
+        };
+        assert_eq!(chosen.id.as_str(), "red-fox");
+    }
+
+    #[test]
+    fn moving_stays_within_the_list_and_an_empty_one_chooses_nothing() {
+        let mut pick = pick();
+        press(&mut pick, KeyCode::Up);
+        (0..5).for_each(|_| {
+            press(&mut pick, KeyCode::Down);
+        });
+        assert_eq!(pick.current().unwrap().id.as_str(), "red-fox");
+        press(&mut pick, KeyCode::Char('q'));
+        assert!(matches!(press(&mut pick, KeyCode::Enter), Did::Nothing));
+    }
+
+    #[test]
+    fn the_preview_is_the_end_of_the_chosen_one_and_fits() {
+        let mut pick = pick();
+        let rows = (0..50).map(|n| format!("row {n}")).collect();
+        pick.preview = Some(("calm-otter".into(), rows));
+        let panel = pick.panel((40, 15));
+        assert!(panel.rows.len() < 15);
+        assert_eq!(panel.rows.last().unwrap(), "│ row 49");
+        press(&mut pick, KeyCode::Down);
+        assert!(
+            !pick
+                .panel((40, 15))
+                .rows
+                .iter()
+                .any(|row| row.contains("row"))
+        );
+    }
+}

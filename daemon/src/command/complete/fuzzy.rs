@@ -1,0 +1,119 @@
+//! Files of a directory that fit a few letters of their path. What `.gitignore` leaves out is left out; must never follow
+//! a link, nor look longer than a person waits for a key.
+
+use ignore::WalkBuilder;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How many entries are looked at.
+const LOOKED_AT: usize = 50_000;
+
+/// How long.
+const LIMIT: Duration = Duration::from_millis(150);
+
+/// The paths that fit best, relative to the directory; folders end with a `/`.
+pub(super) fn paths(directory: &Path, letters: &str, most: usize) -> Vec<String> {
+    let until = Instant::now() + LIMIT;
+    let hidden = letters.starts_with('.') || letters.contains("/.");
+    let mut walk = WalkBuilder::new(directory);
+    // A folder's rules count whether or not it is a repository.
+    walk.hidden(!hidden).require_git(false).follow_links(false);
+    let mut found: Vec<(i64, String)> = Vec::new();
+    for entry in walk.build().flatten().skip(1).take(LOOKED_AT) {
+        if Instant::now() > until {
+            break;
+        }
+        let Some(path) = entry
+            .path()
+            .strip_prefix(directory)
+            .ok()
+            .and_then(Path::to_str)
+        else {
+            continue;
+        };
+        let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let shown = if is_directory {
+            format!("{path}/")
+        } else {
+            path.to_owned()
+        };
+        if let Some(score) = score(&shown, letters) {
+            found.push((score, shown));
+        }
+    }
+    found.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.cmp(b)));
+    found.truncate(most);
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// How well the letters fit a path, in their order; none if they do not. Letters that begin a name or follow each
+/// other count most, and short paths before long ones. Capitals count only where somebody typed one.
+fn score(path: &str, letters: &str) -> Option<i64> {
+    let exact = letters.chars().any(char::is_uppercase);
+    let same = |a: char, b: char| a == b || (!exact && a.to_lowercase().eq(b.to_lowercase()));
+    let name_at = path.trim_end_matches('/').rfind('/').map_or(0, |at| at + 1);
+    let mut score = 0;
+    let mut rest = path.char_indices();
+    let (mut before, mut last) = ('/', None);
+    for letter in letters.chars() {
+        loop {
+            let (at, c) = rest.next()?;
+            let begins = matches!(before, '/' | '_' | '-' | '.' | ' ');
+            let follows = last.is_some_and(|last: usize| last + 1 == at);
+            before = c;
+            if same(c, letter) {
+                score += 1
+                    + 8 * i64::from(begins)
+                    + 5 * i64::from(follows)
+                    + 2 * i64::from(at >= name_at);
+                last = Some(at + c.len_utf8() - 1);
+                break;
+            }
+        }
+    }
+    Some(score * 16 - i64::try_from(path.len()).unwrap_or(i64::MAX / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(files: &[&str]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = directory.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn a_few_letters_find_a_file_far_below() {
+        let directory = directory(&["src/session/actor.rs", "src/tactics.rs", "docs/a.md"]);
+        let found = paths(directory.path(), "actor", 20);
+        assert_eq!(found[0], "src/session/actor.rs");
+        assert_eq!(
+            paths(directory.path(), "sesact", 20),
+            ["src/session/actor.rs"]
+        );
+        assert!(
+            paths(directory.path(), "Actor", 20).is_empty(),
+            "capitals count where typed"
+        );
+    }
+
+    #[test]
+    fn what_git_ignores_is_not_offered_and_hidden_files_only_when_asked_for() {
+        let directory = directory(&["target/made.rs", "made.rs", ".made.rs"]);
+        std::fs::write(directory.path().join(".gitignore"), "target\n").unwrap();
+        assert_eq!(paths(directory.path(), "made", 20), ["made.rs"]);
+        assert_eq!(paths(directory.path(), ".made", 20), [".made.rs"]);
+    }
+
+    #[test]
+    fn a_whole_word_at_the_start_of_a_name_comes_first() {
+        let directory = directory(&["lib/unread.rs", "read.rs", "r/e/a/d.rs"]);
+        assert_eq!(paths(directory.path(), "read", 1), ["read.rs"]);
+    }
+}

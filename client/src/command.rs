@@ -35,6 +35,7 @@ use crate::error::Failure;
 use crate::link::Link;
 use crate::place::Place;
 use clap::Subcommand;
+use protocol::error::ErrorKind;
 use std::rc::Rc;
 
 macro_rules! commands {
@@ -126,7 +127,14 @@ impl Default for Command {
 
 /// A connection for a command: to a daemon that speaks our protocol, started if need be.
 async fn link(place: Place) -> Result<Rc<Link>, Failure> {
-    Ok(Rc::new(
-        Link::open(place, Start::IfNeeded, Speak::Ours).await?,
-    ))
+    let open = || Link::open(place.clone(), Start::IfNeeded, Speak::Ours);
+    let failure = match open().await {
+        Ok(link) => return Ok(Rc::new(link)),
+        Err(failure) => failure,
+    };
+    let other_version = failure.kind == Some(ErrorKind::Version);
+    match other_version && daemon::offer_restart(&place, &failure).await? {
+        true => Ok(Rc::new(open().await?)),
+        false => Err(failure),
+    }
 }

@@ -511,3 +511,211 @@ fn a_client_that_is_ended_in_any_state_leaves_a_sane_terminal() {
         }
     }
 }
+
+#[test]
+fn a_session_is_picked_from_a_list_with_its_end_in_sight() {
+    let name = "a_session_is_picked_from_a_list_with_its_end_in_sight";
+    let daemon = TestDaemon::start();
+    let Some(tmux) = Tmux::start(&daemon) else {
+        return skip(name, WHY);
+    };
+    let mut client = daemon.client();
+    let (one, two) = (
+        client.session(&daemon.work()),
+        client.session(&daemon.work()),
+    );
+    for (session, title, word) in [
+        (&one, "mend the parser", "mended"),
+        (&two, "write docs", "written"),
+    ] {
+        client.turn(session, &format!("say it is {word}"));
+        client.call(
+            "session/rename",
+            json!({"session": session, "title": title}),
+        );
+    }
+    tmux.open_sized("it", &command(&daemon, "pick"), 60, 20);
+    tmux.shows("it", "2 of 2");
+    tmux.type_text("it", "pars");
+    until("the other's end", SOON, || {
+        let window = tmux.window("it").replace(&one, "SESSION");
+        let whole = window.starts_with("session: pars\n▸ SESSION  idle     mend the parser\n1 of 2 · Enter attaches · Esc leaves\n")
+            && window.contains("│ it is mended");
+        if whole { Ok(()) } else { Err(window) }
+    });
+    tmux.press("it", "Enter");
+    until_true("it to be attached", SOON, || {
+        client.call("session/get", json!({"session": one}))["clients"] == 1
+    });
+    // And from there to the other one.
+    tmux.type_line("it", "/attach");
+    tmux.shows("it", "2 of 2");
+    tmux.type_text("it", "docs");
+    tmux.shows("it", "1 of 2");
+    tmux.press("it", "Enter");
+    until_true("the other to be attached", SOON, || {
+        client.call("session/get", json!({"session": two}))["clients"] == 1
+    });
+}
+
+#[test]
+fn ask_draws_its_reply_where_its_output_is_a_terminal() {
+    let name = "ask_draws_its_reply_where_its_output_is_a_terminal";
+    let daemon = TestDaemon::allowing();
+    let Some(tmux) = Tmux::start(&daemon) else {
+        return skip(name, WHY);
+    };
+    let script = daemon.write("play", "line a **bold** word\ndo execute {\"command\": \"echo one; echo two\"}\nline - item\nsay - last");
+    let ask = command(
+        &daemon,
+        &format!("ask -p script \"$(cat '{}')\"; sleep 60", script.display()),
+    );
+    tmux.open_sized("it", ask.trim_start_matches("exec "), 60, 20);
+    until("the reply", SOON, || {
+        let window = tmux.window("it");
+        let lines: Vec<String> = window.lines().skip(1).map(without_times).collect();
+        let golden = "a bold word\n✓ execute echo one; echo two · 2 lines · TIME\n• item\n• last";
+        if lines.join("\n") == golden {
+            Ok(())
+        } else {
+            Err(window)
+        }
+    });
+}
+
+#[test]
+fn a_folded_result_unfolds_on_the_screen_and_in_the_pager() {
+    let name = "a_folded_result_unfolds_on_the_screen_and_in_the_pager";
+    let daemon = TestDaemon::allowing();
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    scene.start("think deep\ndo execute {\"command\": \"seq 100 108\"}\nsay done");
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+    scene.tmux.shows("it", "✓ execute seq 100 108 · 9 lines");
+    assert!(!scene.tmux.window("it").contains("  104"), "it is folded");
+    scene.tmux.press("it", "C-o");
+    scene.tmux.shows("it", "  104\n");
+    scene.tmux.press("it", "C-o");
+    scene.tmux.shows("it", "  deep\n");
+    scene.tmux.press("it", "M-o");
+    scene.tmux.press("it", "q");
+    scene.tmux.type_line("it", "say back");
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+}
+
+#[test]
+fn a_command_of_ones_own_runs_at_once_and_the_model_reads_what_it_printed() {
+    let name = "a_command_of_ones_own_runs_at_once_and_the_model_reads_what_it_printed";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    scene.tmux.type_line("it", "!echo $((40 + 2)) camels");
+    scene
+        .tmux
+        .shows("it", "the model sees this with your next words");
+    scene.tmux.type_line("it", "say seen");
+    let events = scene.client.until_ended();
+    let text = events.one("turn_started")["text"].as_str().unwrap();
+    assert!(
+        text.contains("I ran `echo $((40 + 2)) camels`") && text.contains("42 camels"),
+        "{text}"
+    );
+    assert!(text.ends_with("say seen"), "{text}");
+}
+
+#[test]
+fn a_picture_that_is_named_goes_along() {
+    let name = "a_picture_that_is_named_goes_along";
+    let daemon = TestDaemon::start();
+    std::fs::write(
+        daemon.work().join("dot.png"),
+        [0x89, b'P', b'N', b'G', 1, 2],
+    )
+    .unwrap();
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    scene.tmux.type_line("it", "say a dot: @dot.png ");
+    let events = scene.client.until_ended();
+    let images = &events.one("turn_started")["images"];
+    assert_eq!(
+        images,
+        &json!([{"mime_type": "image/png", "data": "iVBORwEC"}])
+    );
+    scene.tmux.shows("it", "[image/png, 1 KB]");
+}
+
+#[test]
+fn menus_show_commands_with_what_they_do_and_files_by_a_few_letters() {
+    let name = "menus_show_commands_with_what_they_do_and_files_by_a_few_letters";
+    let daemon = TestDaemon::start();
+    daemon.write("src/deep/actor.rs", "");
+    daemon.write("target/actor.rs", "");
+    daemon.write(".gitignore", "target\n");
+    let Some(scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    scene.tmux.type_text("it", "/ren");
+    scene.tmux.shows("it", "/rename  ");
+    scene.tmux.press("it", "Tab");
+    scene.tmux.shows("it", "> /rename \n");
+    scene.tmux.press("it", "C-c");
+    scene.tmux.type_text("it", "see @acto");
+    scene.tmux.shows("it", "@src/deep/actor.rs");
+    assert!(
+        !scene.tmux.window("it").contains("target"),
+        "what git ignores is left out"
+    );
+    scene.tmux.press("it", "Tab");
+    scene.tmux.shows("it", "> see @src/deep/actor.rs");
+}
+
+/// A daemon of another protocol, at a socket: it refuses the handshake, and stops when it is told to.
+fn other_daemon(socket: std::path::PathBuf) -> std::thread::JoinHandle<()> {
+    use std::io::{BufRead, BufReader, Write};
+    std::fs::create_dir_all(socket.parent().unwrap()).unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || {
+        // A client connects to list, to stop, and no third time.
+        for stream in listener.incoming().take(2) {
+            let mut stream = stream.unwrap();
+            let reader = BufReader::new(stream.try_clone().unwrap());
+            for line in reader.lines().map_while(Result::ok) {
+                let request: serde_json::Value = serde_json::from_str(&line).unwrap();
+                let id = request["id"].clone();
+                let answer = match request["method"].as_str() {
+                    Some("initialize") => json!({"jsonrpc": "2.0", "id": id, "error": {
+                        "code": -32013, "message": "this daemon speaks protocol 0", "data": {"kind": "version"}}}),
+                    _ => {
+                        std::fs::remove_file(&socket).unwrap();
+                        json!({"jsonrpc": "2.0", "id": id, "result": {}})
+                    }
+                };
+                stream.write_all(format!("{answer}\n").as_bytes()).unwrap();
+            }
+        }
+    })
+}
+
+#[test]
+fn a_daemon_of_another_protocol_is_replaced_when_a_person_says_so() {
+    let name = "a_daemon_of_another_protocol_is_replaced_when_a_person_says_so";
+    let sandbox = harness::sandbox::Sandbox::new();
+    let _stop = harness::dwell::AutoStarted(&sandbox);
+    let Some(tmux) = Tmux::start(&sandbox) else {
+        return skip(name, WHY);
+    };
+    let old = other_daemon(sandbox.path("run").join("dwell/dwell.sock"));
+    let mut line = "env -i TERM=xterm-256color".to_owned();
+    for (name, value) in sandbox.variables() {
+        line.push_str(&format!(" {name}='{value}'"));
+    }
+    let client = harness::binaries::binaries().client.display().to_string();
+    tmux.open_sized("it", &format!("{line} '{client}' ls; sleep 60"), 100, 20);
+    tmux.shows("it", "restart it? Sessions are kept");
+    tmux.type_line("it", "y");
+    tmux.shows("it", "no sessions");
+    old.join().unwrap();
+}

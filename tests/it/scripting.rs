@@ -253,3 +253,25 @@ fn the_version_is_that_of_both_sides() {
     let alone = Dwell::alone(&sandbox).args(["-V"]).ok();
     assert!(alone.ends_with("dwelld does not run\n"), "{alone}");
 }
+
+#[test]
+fn a_fork_may_leave_out_the_last_exchanges() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    for text in ["say one", "say two", "say three"] {
+        client.turn(&session, text);
+    }
+    let fork = Dwell::new(&daemon)
+        .args(["fork", "--back", "2", &session])
+        .ok();
+    let log = Dwell::new(&daemon).args(["log", fork.trim()]).ok();
+    assert!(log.contains("one") && !log.contains("two"), "{log}");
+    let too_far = dwell(&daemon, &["fork", "--back", "9", &session]);
+    assert_eq!(too_far.code, Some(2));
+    assert!(
+        too_far.stderr.contains("has 3 exchanges"),
+        "{}",
+        too_far.stderr
+    );
+}

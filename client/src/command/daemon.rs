@@ -1,5 +1,6 @@
 //! `dwell daemon`: starting it, stopping it, how it is. The only place that stops a daemon, because a person said so.
 
+use crate::ask_tty::Tty;
 use crate::connect::{Speak, Start};
 use crate::error::{Exit, Failure};
 use crate::link::Link;
@@ -60,6 +61,22 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         Action::Status { json } => status(place, json).await,
         Action::Logs { lines } => logs(&place, lines),
     }
+}
+
+/// Asks whether a daemon that speaks another protocol is to be replaced, and does it; says whether it did.
+pub(super) async fn offer_restart(place: &Place, failure: &Failure) -> Result<bool, Failure> {
+    let Some(mut tty) = Tty::find() else {
+        return Ok(false);
+    };
+    out::note(&failure.message)?;
+    let question = "restart it? Sessions are kept, running turns get a grace period. [y/N] ";
+    let answer = tty.ask(question).await?.unwrap_or_default();
+    if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+        return Ok(false);
+    }
+    stop(place.clone(), None).await?;
+    start(place.clone()).await?;
+    Ok(true)
 }
 
 async fn start(place: Place) -> Result<(), Failure> {

@@ -5,16 +5,17 @@ pub(crate) mod code;
 pub(crate) mod diff;
 mod fold;
 mod markdown;
+mod rich;
 pub(crate) mod styled;
 
 use crate::approval::{KEYS, Question};
 use crate::paint::{Paint, Part, tame};
 use call::{Calls, Look};
 pub(crate) use fold::{Folded, What, thought_rows};
-use fold::{Folds, Thought};
-use markdown::Markdown;
 use protocol::approval::{Answer, Scope};
 use protocol::event::{Event, EventKind, Level, TurnStatus};
+pub(crate) use rich::Thoughts;
+use rich::{Rich, prompt_rows, quiet_image, whole_rows};
 
 /// Where a piece of text goes when reply and progress are apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +53,6 @@ enum Keys {
     Hidden,
 }
 
-/// How many rows of a prompt are shown where there is room to draw.
-const PROMPT_ROWS: usize = 20;
-
 /// What kind of text stands at the end of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tail {
@@ -64,26 +62,6 @@ enum Tail {
     Reply,
     /// A thought that may go on.
     Thought,
-}
-
-/// How text becomes rows of a terminal that is drawn on.
-#[derive(Debug)]
-struct Rich {
-    room: usize,
-    reply: Markdown,
-    thought: Option<Thought>,
-    /// Whether thoughts stay on the screen when they are done.
-    thoughts: Thoughts,
-    folds: Folds,
-}
-
-/// What becomes of thoughts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Thoughts {
-    /// One line says that there was one.
-    Folded,
-    /// They stay, dimmed.
-    Shown,
 }
 
 /// The look of a session, fed one event after the other.
@@ -120,13 +98,7 @@ impl Renderer {
     /// For a terminal that is drawn on, with rows of so many columns: replies as Markdown, what goes on in
     /// [`Renderer::live`], and what is long folded.
     pub(crate) fn rich(mut self, room: usize) -> Self {
-        self.rich = Some(Rich {
-            room,
-            reply: Markdown::new(self.paint, room),
-            thought: None,
-            thoughts: Thoughts::Folded,
-            folds: Folds::default(),
-        });
+        self.rich = Some(Rich::new(self.paint, room));
         self
     }
 
@@ -388,71 +360,6 @@ impl Renderer {
             None => text,
         }
     }
-}
-
-impl Rich {
-    fn flow(&mut self, tail: Tail, text: &str, event: &Event) -> Vec<String> {
-        match tail {
-            Tail::Thought => {
-                let began = || Thought::new(event.first(), event.at);
-                self.thought.get_or_insert_with(began).push(text, event);
-                Vec::new()
-            }
-            Tail::Reply | Tail::Line => self.reply.push(text),
-        }
-    }
-
-    /// What is left of the text at the tail.
-    fn end(&mut self, paint: Paint) -> Vec<String> {
-        let Some(thought) = self.thought.take() else {
-            return self.reply.finish();
-        };
-        let (first, last) = thought.span();
-        self.folds.push(What::Thought, first, last);
-        match self.thoughts {
-            Thoughts::Folded => vec![thought.summary(paint)],
-            Thoughts::Shown => thought.whole(paint, self.room),
-        }
-    }
-}
-
-fn whole_rows(channel: Channel, rows: Vec<String>) -> Option<Chunk> {
-    (!rows.is_empty()).then(|| Chunk {
-        channel,
-        text: rows.join("\n") + "\n",
-    })
-}
-
-/// A prompt in rows; a long one shows how it begins.
-fn prompt_rows(paint: Paint, room: usize, text: &str, client: Option<&str>) -> String {
-    let line = prompt_line(Paint::Plain, text, client);
-    let pieces = [styled::Piece::plain(line.trim_start_matches("> "))];
-    let mut rows = styled::wrap(&pieces, room.saturating_sub(2), styled::Break::Words);
-    let beyond = rows.len().saturating_sub(PROMPT_ROWS);
-    rows.truncate(PROMPT_ROWS);
-    let texts = rows.iter().map(|row| styled::paint_row(Paint::Plain, row));
-    let mut out: Vec<String> = texts
-        .enumerate()
-        .map(|(at, row)| match at {
-            0 => paint.dress(Part::Prompt, &format!("> {row}")),
-            _ => paint.dress(Part::Prompt, &format!("  {}", row.trim_start())),
-        })
-        .collect();
-    if beyond > 0 {
-        out.push(paint.dress(Part::Quiet, &format!("  … {beyond} more rows")));
-    }
-    out.join("\n")
-}
-
-/// A picture by its kind and size: what is in it, a terminal cannot tell.
-fn quiet_image(paint: Paint, image: &protocol::event::Image) -> String {
-    let bytes = image.data.len() / 4 * 3;
-    let text = format!(
-        "  [{}, {} KB]",
-        tame(&image.mime_type),
-        bytes.div_ceil(1000)
-    );
-    paint.dress(Part::Quiet, &text)
 }
 
 /// A prompt as it stands in the scrollback.

@@ -660,7 +660,7 @@ fn menus_show_commands_with_what_they_do_and_files_by_a_few_letters() {
     scene.tmux.type_text("it", "/ren");
     scene.tmux.shows("it", "/rename  ");
     scene.tmux.press("it", "Tab");
-    scene.tmux.shows("it", "> /rename \n");
+    scene.tmux.shows("it", "> /rename");
     scene.tmux.press("it", "C-c");
     scene.tmux.type_text("it", "see @acto");
     scene.tmux.shows("it", "@src/deep/actor.rs");

@@ -4,6 +4,7 @@
 mod keymap;
 mod layout;
 mod menu;
+mod search;
 
 use super::history::History;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -13,6 +14,7 @@ pub(super) use layout::lay_out;
 pub(super) use menu::Menu;
 use protocol::command::Completions;
 use reedline::{EditCommand, Reedline, ReedlineEvent};
+use search::Search;
 
 /// A paste with more lines than this folds.
 const FOLD_LINES: usize = 5;
@@ -67,14 +69,6 @@ pub(super) struct Wish {
 struct Browsing {
     at: usize,
     typed: String,
-}
-
-/// A search through what was typed.
-#[derive(Debug)]
-pub(super) struct Search {
-    pub(super) term: String,
-    found: Option<usize>,
-    before: String,
 }
 
 impl Editor {
@@ -317,72 +311,6 @@ impl Editor {
         self.run(&[EditCommand::Clear, EditCommand::InsertString(line)]);
         self.browsing = next.map(|at| Browsing { at, ..browsing });
         Some(Asked::Nothing)
-    }
-
-    fn begin_search(&mut self) {
-        self.menu = None;
-        self.search = Some(Search {
-            term: String::new(),
-            found: None,
-            before: self.text().to_string(),
-        });
-    }
-
-    /// A key while searching; says whether that was all it meant.
-    fn search_key(&mut self, key: KeyEvent) -> bool {
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Char('r') if control => self.seek_older(),
-            KeyCode::Char('g' | 'c') if control => self.end_search(false),
-            KeyCode::Esc => self.end_search(false),
-            KeyCode::Enter => self.end_search(true),
-            KeyCode::Backspace => self.seek(|term| {
-                term.pop();
-            }),
-            KeyCode::Char(c) if !control => self.seek(|term| term.push(c)),
-            _ => {
-                self.end_search(true);
-                return false;
-            }
-        }
-        true
-    }
-
-    fn seek(&mut self, change: impl Fn(&mut String)) {
-        if let Some(search) = &mut self.search {
-            change(&mut search.term);
-            search.found = None;
-        }
-        self.seek_older();
-    }
-
-    fn seek_older(&mut self) {
-        let Some(search) = &mut self.search else {
-            return;
-        };
-        if search.term.is_empty() {
-            return;
-        }
-        // The same line may have been typed more than once.
-        let mut before = search.found;
-        let shown = self.reedline.current_buffer_contents().to_string();
-        let line = loop {
-            match self.history.search(before, &search.term) {
-                Some((at, line)) if before.is_some() && line == shown => before = Some(at),
-                Some((at, line)) => {
-                    search.found = Some(at);
-                    break line.to_string();
-                }
-                None => return,
-            }
-        };
-        self.run(&[EditCommand::Clear, EditCommand::InsertString(line)]);
-    }
-
-    fn end_search(&mut self, keep: bool) {
-        if let Some(search) = self.search.take().filter(|_| !keep) {
-            self.run(&[EditCommand::Clear, EditCommand::InsertString(search.before)]);
-        }
     }
 
     /// A large paste stands as a few words until the text is done.

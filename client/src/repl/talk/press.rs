@@ -1,0 +1,244 @@
+//! Keys: what each does to the text, the question, the turn or the screen. Must never show an event.
+
+use super::{Sending, Talk, image, job};
+use crate::approval::Reply;
+use crate::error::Failure;
+use crate::render::Thoughts;
+use crate::repl::editor::Asked;
+use crate::repl::line::Line;
+use crate::repl::{Leave, complaint, pick};
+use crate::select;
+use crossterm::event::{Event as Pressed, KeyCode, KeyEvent, KeyModifiers};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Within this time a second Ctrl-C on an idle session leaves it.
+const TWICE: Duration = Duration::from_secs(2);
+
+/// A key this soon after a question came was meant for something else.
+const UNSEEN: Duration = Duration::from_millis(500);
+
+/// A key this soon after an answer by one key is the rest of a word ("yes").
+const REST: Duration = Duration::from_millis(400);
+
+impl Talk<'_> {
+    /// Takes a key and what was pressed with it.
+    pub(super) async fn press_all(&mut self, first: Pressed) -> Result<Option<Leave>, Failure> {
+        let mut next = Some(Ok(first));
+        while let Some(pressed) = next {
+            if let Some(left) = self.press(pressed?).await? {
+                return Ok(Some(left));
+            }
+            next = self.console.keys.ready();
+        }
+        Ok(None)
+    }
+
+    async fn press(&mut self, pressed: Pressed) -> Result<Option<Leave>, Failure> {
+        match pressed {
+            Pressed::Resize(columns, rows) => self.resize(columns.into(), rows.into()),
+            Pressed::Key(key) if self.is_rest_of_answer(key) => {}
+            Pressed::Key(key) if self.answers(key) => {}
+            other => {
+                self.hint = None;
+                let asked = self.console.editor.event(other);
+                self.wish();
+                return self.obey(asked).await;
+            }
+        }
+        Ok(None)
+    }
+
+    fn resize(&mut self, columns: usize, rows: usize) {
+        self.console.screen.resize(columns, rows);
+        self.renderer.set_room(columns.saturating_sub(1));
+    }
+
+    /// Has completions fetched, if the text wants any.
+    fn wish(&mut self) {
+        if let Some(wish) = self.console.editor.take_wish() {
+            let (link, session) = (Rc::clone(&self.link), self.session.clone());
+            self.jobs.push(job::complete(link, session, wish));
+        }
+    }
+
+    fn is_rest_of_answer(&self, key: KeyEvent) -> bool {
+        let soon = self.answered.is_some_and(|at| at.elapsed() < REST);
+        soon && matches!(key.code, KeyCode::Char(_)) && key.modifiers.is_empty()
+    }
+
+    /// A key that answers the question, or moves among several. Only on an empty line, and only once the question was
+    /// there to be seen.
+    fn answers(&mut self, key: KeyEvent) -> bool {
+        let asked = self.questions.first().is_some() && self.console.editor.is_empty();
+        if !asked || !key.modifiers.is_empty() || self.question_since.elapsed() < UNSEEN {
+            return false;
+        }
+        let reply = match key.code {
+            KeyCode::Tab if self.questions.len() > 1 => {
+                self.questions.rotate();
+                self.question_since = Instant::now();
+                return true;
+            }
+            KeyCode::Char('r') => {
+                self.console.editor.set("r ");
+                return true;
+            }
+            KeyCode::Char(c) => Reply::parse(&c.to_string()),
+            _ => None,
+        };
+        match reply {
+            Some(reply) => {
+                self.answered = Some(Instant::now());
+                self.answer(reply);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Answers the first question. It is gone from here at once, so that the next key is not for it; the event tells
+    /// everybody.
+    fn answer(&mut self, reply: Reply) {
+        if let Some(question) = self.questions.take_first() {
+            let link = Rc::clone(&self.link);
+            self.jobs.push(job::answer(link, question.approval, reply));
+            self.question_since = Instant::now();
+        }
+    }
+
+    async fn obey(&mut self, asked: Asked) -> Result<Option<Leave>, Failure> {
+        match asked {
+            Asked::Nothing => {}
+            Asked::Line(line) => return self.obey_line(&line).await,
+            Asked::Interrupt => return Ok(self.interrupt()),
+            Asked::Detach => return Ok(Some(Leave::Detach)),
+            Asked::Clear => self.console.screen.clear()?,
+            Asked::Compose => {
+                let text = self.console.editor.whole();
+                if let Some(text) = self.compose(text).await? {
+                    self.console.editor.clear();
+                    self.console.editor.set(&text);
+                }
+            }
+            Asked::Program(key) => self.obey_key(key).await?,
+        }
+        Ok(None)
+    }
+
+    async fn obey_key(&mut self, key: KeyEvent) -> Result<(), Failure> {
+        let control = key.modifiers == KeyModifiers::CONTROL;
+        match key.code {
+            KeyCode::Char('t') => {
+                self.hint = Some(match self.renderer.toggle_thoughts() {
+                    Thoughts::Shown => "thoughts stay on the screen from here on".into(),
+                    Thoughts::Folded => "thoughts fold from here on".into(),
+                });
+            }
+            KeyCode::Char('o') if control => self.unfold(),
+            KeyCode::Char('o') => self.page().await?,
+            KeyCode::Char('s') => self.steer(),
+            KeyCode::Char('n') => {
+                self.questions.rotate();
+                self.question_since = Instant::now();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn obey_line(&mut self, typed: &str) -> Result<Option<Leave>, Failure> {
+        self.interrupted = None;
+        if let (Some(_), Some(reply)) = (self.questions.first(), Reply::parse(typed)) {
+            self.answer(reply);
+            return Ok(None);
+        }
+        match Line::parse(typed) {
+            Line::Blank => {}
+            Line::Leave => return Ok(Some(Leave::Detach)),
+            Line::Attach(Some(word)) => match select::session(&self.link, &word).await {
+                Ok(other) => return Ok(Some(Leave::Switch(Box::new(other)))),
+                Err(failure) => self.line(&complaint(self.paint, &failure)),
+            },
+            Line::Attach(None) => {
+                self.console.screen.leave()?;
+                let chosen = pick::pick(&self.link, self.console).await?;
+                return Ok(chosen.map(|session| Leave::Switch(Box::new(session))));
+            }
+            Line::Edit(text) => {
+                if let Some(text) = self.compose(text).await? {
+                    self.start(text);
+                }
+            }
+            Line::Shell(command) => self.run_shell(command),
+            Line::Command(line) => {
+                let (link, session) = (Rc::clone(&self.link), self.session.clone());
+                self.jobs.push(job::command(link, session, line));
+            }
+            Line::Text(text) => self.start(text),
+        }
+        Ok(None)
+    }
+
+    /// Ctrl-C with nothing typed: the turn goes first, then this client.
+    fn interrupt(&mut self) -> Option<Leave> {
+        let Some(running) = &mut self.running else {
+            if self.interrupted.is_some_and(|at| at.elapsed() < TWICE) {
+                return Some(Leave::Detach);
+            }
+            self.interrupted = Some(Instant::now());
+            self.hint = Some("Ctrl-C again, Ctrl-D or /exit detaches".into());
+            return None;
+        };
+        if std::mem::replace(&mut running.cancelled, true) {
+            return Some(Leave::Detach);
+        }
+        let (link, session) = (Rc::clone(&self.link), self.session.clone());
+        self.jobs.push(job::cancel(link, session));
+        self.hint = Some("cancelling; Ctrl-C again detaches".into());
+        None
+    }
+
+    /// Has a text written in the person's editor; none if nothing came of it.
+    async fn compose(&mut self, text: String) -> Result<Option<String>, Failure> {
+        self.console.sleep()?;
+        let written = job::compose(text).await;
+        self.console.wake()?;
+        match written {
+            Ok(text) if text.trim().is_empty() => Ok(None),
+            Ok(text) => Ok(Some(text.trim_end().to_string())),
+            Err(failure) => {
+                self.line(&complaint(self.paint, &failure));
+                Ok(None)
+            }
+        }
+    }
+
+    /// What is typed goes into the running turn: the model sees it at its next round trip.
+    fn steer(&mut self) {
+        let text = self.console.editor.whole();
+        if text.trim().is_empty() || self.running.is_none() {
+            self.hint = Some("Alt-S sends what is typed into the running turn".into());
+            return;
+        }
+        self.console.editor.history().add(text.trim_end());
+        self.console.editor.clear();
+        let (link, session) = (Rc::clone(&self.link), self.session.clone());
+        self.jobs
+            .push(job::steer(link, session, text.trim_end().into()));
+    }
+
+    fn start(&mut self, text: String) {
+        let token = crate::open::token();
+        self.own.insert(token.clone());
+        self.sending.push(Sending {
+            token: token.clone(),
+            text: text.clone(),
+        });
+        let images = image::named(&text, &self.cwd);
+        let text = self.shell.told_with(text);
+        let (link, session) = (Rc::clone(&self.link), self.session.clone());
+        self.jobs
+            .push(job::start(link, session, text, images, token));
+    }
+}

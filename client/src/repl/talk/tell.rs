@@ -1,0 +1,63 @@
+//! What became of calls to the daemon, on the screen and in what is typed. Must never make one.
+
+use super::Talk;
+use super::job::Done;
+use crate::error::Failure;
+use crate::paint::{Part, tame};
+use crate::repl::line::own_help;
+use crate::repl::{complaint, is_final};
+use protocol::command::CommandResult;
+
+impl Talk<'_> {
+    /// What became of a call to the daemon.
+    pub(super) fn finish(&mut self, done: Done) -> Result<(), Failure> {
+        match done {
+            Done::Started { token, started } => match started {
+                // A turn that has begun is told by its event, maybe before this answer.
+                Ok(started) if started.turn.is_some() => {}
+                Ok(_) => {
+                    self.own.remove(&token);
+                }
+                Err(failure) => {
+                    self.give_back(&token);
+                    return self.finish(Done::Failed(failure));
+                }
+            },
+            Done::Command { line, result } => self.tell_result(&line, &result),
+            Done::Completed { wish, found } => self.console.editor.complete(&wish, found),
+            Done::Looked(session) => self.take_session(&session),
+            Done::Unfolded(text) => self.console.screen.write(&text),
+            Done::Ran { command, result } => self.told(&command, result),
+            Done::Quietly => {}
+            Done::Failed(failure) if is_final(&failure) => return Err(failure),
+            Done::Failed(failure) => self.line(&complaint(self.paint, &failure)),
+        }
+        Ok(())
+    }
+
+    /// A prompt that was not taken goes back where it was typed, unless something else stands there by now.
+    fn give_back(&mut self, token: &str) {
+        self.own.remove(token);
+        let Some(at) = self.sending.iter().position(|one| one.token == token) else {
+            return;
+        };
+        let sending = self.sending.remove(at);
+        if self.console.editor.is_empty() {
+            self.console.editor.set(&sending.text);
+        }
+    }
+
+    fn tell_result(&mut self, line: &str, result: &CommandResult) {
+        let output = tame(&result.output);
+        if !output.trim().is_empty() {
+            self.line(output.trim_end());
+        }
+        if result.ran && line == "/help" {
+            self.line(&own_help(&output));
+        }
+        if let Some(error) = &result.error {
+            let text = self.paint.dress(Part::Bad, &tame(error));
+            self.line(&text);
+        }
+    }
+}

@@ -165,7 +165,9 @@ impl Renderer {
             EventKind::CallStarted { call } => self.calls.started(call, event.at),
             other => {
                 let line = self.line(event);
-                if line.is_some() || matches!(other, EventKind::TurnEnded { .. }) {
+                // A call has no line of its own before it is over, and ends what was said before it all the same.
+                let ends = matches!(other, EventKind::TurnEnded { .. } | EventKind::Doing { .. });
+                if line.is_some() || ends {
                     self.end_line(&mut out);
                 }
                 if let Some(line) = line {

@@ -18,7 +18,7 @@ fn wait_gives_the_reply_and_the_turns_exit_code() {
     let session = client.session(&daemon.work());
     let idle = dwell(&daemon, &["wait", &session]);
     assert_eq!((idle.code, idle.stdout.as_str()), (Some(0), ""));
-    client.start(&session, "wait 300\nsay the end");
+    client.start(&session, "wait 3000\nsay the end");
     let done = dwell(&daemon, &["wait", &session]);
     assert_eq!(
         (done.code, done.stdout.as_str()),
@@ -34,7 +34,7 @@ fn wait_gives_the_reply_and_the_turns_exit_code() {
     client.events_until("the second turn's end", |event| {
         event["status"] == "cancelled"
     });
-    client.start(&session, "wait 200\nfail no such luck");
+    client.start(&session, "wait 3000\nfail no such luck");
     let failed = dwell(&daemon, &["wait", "--json", &session]);
     assert_eq!(failed.code, Some(1));
     let ended: Value = serde_json::from_str(&failed.stdout).unwrap();

@@ -14,7 +14,7 @@ pub(crate) struct Args {
 
 #[expect(clippy::unused_async, reason = "commands are called alike")]
 pub(super) async fn run(args: Args, _place: Place) -> Result<(), Failure> {
-    let command = crate::cli::command();
+    let command = crate::cli::command().disable_help_subcommand(true);
     match args.folder {
         Some(folder) => write(&folder, command),
         None => {

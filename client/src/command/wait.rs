@@ -4,6 +4,7 @@ use crate::error::{Exit, Failure};
 use crate::place::Place;
 use crate::{out, select};
 use protocol::event::TurnStatus;
+use protocol::session::SessionRpcClient;
 use protocol::turn::{Ended, TurnRpcClient};
 use std::time::Duration;
 
@@ -24,7 +25,10 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
-    let session = select::session(&link, &args.session).await?;
+    let id = select::id(&link, &args.session).await?;
+    let session = link
+        .call(async |client| SessionRpcClient::get(client, id.clone()).await)
+        .await?;
     let Some(turn) = session.turn else {
         return out::note(&format!("nothing runs in {}", session.id));
     };

@@ -7,7 +7,7 @@ mod menu;
 mod search;
 
 use super::history::History;
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind};
 use keymap::Keymap;
 pub(super) use keymap::Style as KeyStyle;
 pub(super) use layout::lay_out;

@@ -76,7 +76,10 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        let _ = cooked();
+        // A thread that read on would take keys from whoever reads next.
+        let _ = self.sleep();
+        self.events.close();
+        self.thread.unpark();
     }
 }
 
@@ -95,14 +98,13 @@ fn read(
     asleep: &AtomicBool,
     stopping: &blocking::SyncSender<()>,
 ) {
-    loop {
+    while !events.is_closed() {
         if asleep.load(Ordering::SeqCst) {
             let _ = stopping.try_send(());
             std::thread::park();
             continue;
         }
         let event = match event::poll(LOOK_UP) {
-            Ok(false) if events.is_closed() => return,
             Ok(false) => continue,
             Ok(true) => event::read(),
             Err(error) => Err(error),

@@ -1,6 +1,7 @@
 //! Choosing a session: a list that narrows as one types, and how the chosen one ends. Must never change a session.
 
 use super::console::Console;
+use crate::attach::View;
 use crate::error::Failure;
 use crate::link::Link;
 use crate::paint::{Paint, Part};
@@ -80,17 +81,15 @@ async fn read(
         })
         .await;
     let mut renderer = Renderer::new(paint, Prompts::Own).rich(columns.saturating_sub(3));
+    let mut view = View::default();
     let mut text = String::new();
-    for event in page.map(|page| page.events).unwrap_or_default() {
-        renderer
-            .event(&event)
-            .iter()
-            .for_each(|chunk| text.push_str(&chunk.text));
+    let events = page.map(|page| page.events).unwrap_or_default();
+    for event in events.into_iter().filter_map(|event| view.take(event)) {
+        let chunks = renderer.event(&event);
+        chunks.iter().for_each(|chunk| text.push_str(&chunk.text));
     }
-    renderer
-        .finish()
-        .iter()
-        .for_each(|chunk| text.push_str(&chunk.text));
+    let chunks = renderer.finish();
+    chunks.iter().for_each(|chunk| text.push_str(&chunk.text));
     (session.id, text.lines().map(str::to_string).collect())
 }
 

@@ -1,6 +1,7 @@
 //! Keys in, text and wishes out.
 
 use super::*;
+use crossterm::event::KeyModifiers;
 use protocol::command::Candidate;
 use std::path::Path;
 

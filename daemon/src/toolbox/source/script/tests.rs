@@ -91,3 +91,57 @@ fn a_record_in_the_place_of_the_argument_gives_its_members() {
     );
     assert_eq!(tool.required, ["a"]);
 }
+
+fn properties(language: Language, text: &str) -> Value {
+    let declared = declare(language, Kind::Tool, "t", text.as_bytes()).unwrap();
+    Value::Object(declared.declarations[0].properties.clone())
+}
+
+#[test]
+fn a_type_that_the_file_defines_is_what_it_was_defined_as() {
+    let text = "/** @typedef {{x: string, y?: number}} Point */\n/** @typedef {'red'|'green'} Colour */\n\
+                /**\n * @typedef {Object} Node\n * @property {string} id - I\n * @property {Node[]} [inner]\n */\n\
+                /**\n * D.\n * @param {Object} args\n * @param {Point[]} args.all - Many\n * @param {Colour} [args.c]\n \
+                * @param {Node} args.n\n * @param {Elsewhere} args.e\n */\nexports.run = (args) => 1;\n";
+    let node = json!({"type": "object", "properties": {"id": {"type": "string", "description": "I"}, "inner": {"type": "array", "items": {}}},
+        "required": ["id"]});
+    let point = json!({"type": "object", "properties": {"x": {"type": "string"}, "y": {"type": "number"}}, "required": ["x"]});
+    assert_eq!(
+        properties(Language::JavaScript, text),
+        json!({
+            "all": {"type": "array", "items": point, "description": "Many"},
+            "c": {"type": "string", "enum": ["red", "green"]},
+            "n": node,
+            "e": {},
+        })
+    );
+    let whole = "/** @typedef {{a: string}} Args */\n/** D.\n * @param {Args} args */\nexports.run = (args) => 1;\n";
+    assert_eq!(
+        properties(Language::JavaScript, whole),
+        json!({"a": {"type": "string"}})
+    );
+}
+
+#[test]
+fn definitions_that_name_each_other_many_times_stay_small() {
+    let mut text = String::new();
+    for number in 0..9 {
+        let next = (0..9).map(|other| format!(" * @property {{T{}}} p{other}\n", number + 1));
+        text += &format!(
+            "/**\n * @typedef {{Object}} T{number}\n{} */\n",
+            next.collect::<String>()
+        );
+    }
+    text += "/**\n * D.\n * @param {T0} args\n */\nexports.run = (args) => 1;\n";
+    let told = properties(Language::JavaScript, &text).to_string();
+    assert!(told.len() < 256 * 1024, "{}", told.len());
+}
+
+#[test]
+fn choices_of_numpys_form_are_choices() {
+    let text = "def run(c=None):\n    \"\"\"D.\n\n    Parameters\n    ----------\n    c : {'x', 'y'}, optional\n        The c.\n    \"\"\"\n";
+    assert_eq!(
+        properties(Language::Python, text),
+        json!({"c": {"type": "string", "enum": ["x", "y"], "description": "The c."}})
+    );
+}

@@ -15,7 +15,7 @@ pub(super) struct Type {
 }
 
 impl Type {
-    fn of(schema: Value) -> Self {
+    pub(super) fn of(schema: Value) -> Self {
         Self {
             schema,
             optional: false,
@@ -28,10 +28,14 @@ impl Type {
     }
 }
 
-pub(super) fn read_type(text: &str) -> Result<Type, String> {
+/// What a name stands for that is no type of the language.
+pub(super) type Known<'k> = &'k dyn Fn(&str) -> Option<Type>;
+
+pub(super) fn read_type(text: &str, known: Known<'_>) -> Result<Type, String> {
     let mut reader = Reader {
         rest: text,
         depth: 0,
+        known,
     };
     let kind = reader.union()?;
     match reader.rest.trim() {
@@ -42,12 +46,13 @@ pub(super) fn read_type(text: &str) -> Result<Type, String> {
     }
 }
 
-struct Reader<'t> {
+struct Reader<'t, 'k> {
     rest: &'t str,
     depth: usize,
+    known: Known<'k>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> Reader<'t, '_> {
     fn take(&mut self, token: &str) -> bool {
         self.rest = self.rest.trim_start();
         match self.rest.strip_prefix(token) {
@@ -154,7 +159,12 @@ impl<'t> Reader<'t> {
         } else {
             Vec::new()
         };
-        Ok(named(word, &arguments))
+        let kind = named(word, &arguments);
+        let meant = kind.name().and_then(self.known);
+        Ok(meant.map_or(kind, |meant| Type {
+            named: Some(word.to_owned()),
+            ..meant
+        }))
     }
 
     fn arguments(&mut self) -> Result<Vec<Value>, String> {

@@ -1,26 +1,75 @@
 //! The properties of a function's one argument: from its own block, or from the typedef that its `@param` names.
 
 use super::jsdoc::{Block, Tag};
-use super::jstype::{Type, read_type};
+use super::jstype::{Known, Type, read_type};
 use super::{Declaration, Problem};
 use crate::toolbox::source::script::trimmed;
 use serde_json::{Map, Value, json};
+use std::cell::Cell;
 use std::collections::HashMap;
 
+/// What the schemas of typedefs may take, where they stand in others: each time that one is named it is there again.
+const TYPEDEFS: usize = 64 * 1024;
+
+/// What a look at one counts for beside that.
+const LOOK: usize = 64;
+
 /// Typedefs of a whole file by name; the first of a name.
-pub(super) struct Typedefs<'b>(HashMap<&'b str, &'b Block>);
+pub(super) struct Typedefs<'b> {
+    by_name: HashMap<&'b str, &'b Block>,
+    /// Bytes.
+    left: Cell<usize>,
+}
 
 impl<'b> Typedefs<'b> {
     pub(super) fn of(blocks: &'b [Block]) -> Self {
-        let mut known = HashMap::new();
+        let mut by_name = HashMap::new();
         for block in blocks {
             if let Some(name) = typedef(block) {
-                known.entry(name).or_insert(block);
+                by_name.entry(name).or_insert(block);
             }
         }
-        Self(known)
+        Self {
+            by_name,
+            left: Cell::new(TYPEDEFS),
+        }
+    }
+
+    /// What a name stands for; `inside` are the names on the way here, so that a ring of them ends.
+    fn kind(&self, name: &str, inside: &[&str]) -> Option<Type> {
+        let block = self.by_name.get(name)?;
+        if inside.contains(&name) || inside.len() > 8 {
+            return None;
+        }
+        // Paid before, as most of a ring's cost is looking.
+        self.left.set(self.left.get().checked_sub(LOOK)?);
+        let inside = [inside, &[name]].concat();
+        let known = |name: &str| self.kind(name, &inside);
+        let properties = entries(block, PROPERTY, &known).ok()?;
+        let kind = match properties.is_empty() {
+            true => {
+                let tag = block.tags.iter().find(|tag| tag.name == "typedef")?;
+                read_type(braces(&tag.body)?.0, &known).ok()?
+            }
+            false => Type::of(object(nested(properties).ok()?)),
+        };
+        let weight = kind.schema.to_string().len();
+        self.left.set(self.left.get().checked_sub(weight)?);
+        Some(kind)
     }
 }
+
+fn object(entries: Vec<Entry>) -> Value {
+    let required = entries.iter().filter(|one| one.required);
+    let required: Vec<_> = required.map(|one| Value::from(one.path.as_str())).collect();
+    let properties: Map<_, _> = entries
+        .into_iter()
+        .map(|one| (one.path, one.schema))
+        .collect();
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+const PROPERTY: &[&str] = &["property", "prop"];
 
 fn typedef(block: &Block) -> Option<&str> {
     let tag = block.tags.iter().find(|tag| tag.name == "typedef")?;
@@ -34,15 +83,17 @@ pub(super) fn fill(
     doc: &Block,
     typedefs: &Typedefs<'_>,
 ) -> Result<(), Problem> {
-    let params = entries(doc, &["param", "arg", "argument"])?;
-    let own = entries(doc, &["property", "prop"])?;
+    let known = |name: &str| typedefs.kind(name, &[]);
+    let params = entries(doc, &["param", "arg", "argument"], &known)?;
+    let own = entries(doc, PROPERTY, &known)?;
     let named = params
         .first()
-        .and_then(|param| typedefs.0.get(param.kind.name()?));
-    let entries = match (own.is_empty(), named) {
+        .and_then(|param| typedefs.by_name.get(param.kind.name()?));
+    let named = named.map(|block| entries(block, PROPERTY, &known));
+    let entries = match (own.is_empty(), named.transpose()?) {
         (false, _) => own,
-        (true, Some(block)) => entries(block, &["property", "prop"])?,
-        (true, None) => of_params(params),
+        (true, Some(named)) if !named.is_empty() => named,
+        (true, _) => of_params(params),
     };
     for entry in nested(entries)? {
         declaration.property(&entry.path, entry.schema, entry.required);
@@ -106,21 +157,21 @@ struct Entry {
     line: usize,
 }
 
-fn entries(block: &Block, tags: &[&str]) -> Result<Vec<Entry>, Problem> {
+fn entries(block: &Block, tags: &[&str], known: Known<'_>) -> Result<Vec<Entry>, Problem> {
     let tags = block
         .tags
         .iter()
         .filter(|tag| tags.contains(&tag.name.as_str()));
-    tags.map(entry).collect()
+    tags.map(|tag| entry(tag, known)).collect()
 }
 
-fn entry(tag: &Tag) -> Result<Entry, Problem> {
+fn entry(tag: &Tag, known: Known<'_>) -> Result<Entry, Problem> {
     let without = || Problem::new(tag.line, format!("@{} without {{type}}", tag.name));
     let (kind, rest) = braces(&tag.body).ok_or_else(without)?;
     let rest = rest.trim_start();
     let (name, text) = name(rest)
         .ok_or_else(|| Problem::new(tag.line, format!("@{} without a name", tag.name)))?;
-    let mut kind = read_type(kind).map_err(|why| Problem::new(tag.line, why))?;
+    let mut kind = read_type(kind, known).map_err(|why| Problem::new(tag.line, why))?;
     let (name, default) = match name
         .strip_prefix('[')
         .and_then(|name| name.strip_suffix(']'))

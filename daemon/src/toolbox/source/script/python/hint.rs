@@ -45,6 +45,9 @@ pub(super) fn read(text: &str, names: &Names) -> Hint {
 /// Of a type in a docstring, where people write words too: `str, optional`.
 pub(super) fn read_told(text: &str, names: &Names) -> Hint {
     let text = text.trim();
+    if let Some(choices) = text.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+        return read(&format!("Literal[{}]", choices.0), names);
+    }
     let lower = text.to_lowercase();
     let first = lower.split([',', ' ']).next().unwrap_or_default();
     let spelled = match first {

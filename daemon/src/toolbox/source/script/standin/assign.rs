@@ -62,6 +62,15 @@ impl<'c> Asked<'c> {
 
     pub(super) fn lines(&self, env: Environment<'_>) -> Result<String, String> {
         let (call, root, command) = (self.call, &self.root, self.command()?);
+        if command.extra.get("command_fn").is_none_or(Value::is_null)
+            && let Some(first) = command.subcommands.first()
+        {
+            let (name, file) = (&command.name, call.script.display());
+            let first = &first.name;
+            return Err(format!(
+                "{name} of {file} only holds other commands ({first}, ...)"
+            ));
+        }
         let mut assignments = Assignments {
             text: String::new(),
             positionals: Vec::new(),

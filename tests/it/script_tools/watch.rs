@@ -196,3 +196,32 @@ fn an_edit_counts_where_nothing_can_be_watched() {
     fs::write(&far, TIME.replace("one", "two")).unwrap();
     assert_eq!(output(&mut client), Value::from("two"));
 }
+
+#[test]
+fn scripts_that_are_read_anew_take_no_other_kind_of_tool_along() {
+    let sandbox = Sandbox::new();
+    let home = sandbox.path("home");
+    put(&home, "tools/time.sh", TIME);
+    let script = harness::binaries::root().join("tests/fixtures/mcp/server.py");
+    let server = json!({"command": "python3", "args": [script, "", home], "env": {"NOTES": sandbox.path("notes")}});
+    put(
+        &home,
+        "mcp.json",
+        &json!({"mcpServers": {"fake": server}}).to_string(),
+    );
+    let daemon = TestDaemon::start_in(sandbox);
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let both = |client: &mut TestClient| {
+        let listed = list(client, &session).to_string();
+        assert!(
+            listed.contains("fake__echo") && listed.contains("\"time\""),
+            "{listed}"
+        );
+    };
+    both(&mut client);
+    put(&home, "tools/time.sh", BROKEN);
+    both(&mut client);
+    put(&home, "tools/other.sh", TIME);
+    both(&mut client);
+}

@@ -375,6 +375,18 @@ fn a_cancel_ends_the_program_and_its_calls_and_leaves_no_process() {
 }
 
 #[test]
+fn a_session_that_is_deleted_takes_its_program_with_it() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = session(&daemon, &mut client, &code_of_all());
+    client.start(&session, &program("for (;;) {}"));
+    let runner = the_runner(&daemon);
+    until_true("it runs", SOON, || uses_processor(runner));
+    client.call("session/delete", json!({"session": session}));
+    until_true("the program's process is gone", SOON, || !alive(runner));
+}
+
+#[test]
 fn runaways_end_in_time_and_leave_no_process() {
     let daemon = TestDaemon::start();
     let short = limited(&json!({"wall_ms": 300}));

@@ -530,3 +530,46 @@ fn cpu_ms() -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1000
         + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn halves_of_surrogate_pairs_are_replaced_and_nothing_else_changes() {
+        for (json, tidied) in [
+            (r#"["\ud83d\ude00"]"#, r#"["\ud83d\ude00"]"#),
+            (r#"["\ud83d"]"#, "[\"\u{fffd}\"]"),
+            (r#"["\ude00\ud83d"]"#, "[\"\u{fffd}\u{fffd}\"]"),
+            (r#"["\\ud83d", "\u0041\""]"#, r#"["\\ud83d", "\u0041\""]"#),
+        ] {
+            assert_eq!(tidy(json, 10).as_deref(), Ok(tidied), "{json}");
+        }
+    }
+
+    #[test]
+    fn brackets_in_strings_are_no_depth() {
+        assert!(tidy(r#"[["[[[[\"[[", {}]]"#, 3).is_ok());
+        assert_eq!(tidy("[[[[]]]]", 3), Err(TooDeep));
+    }
+
+    #[test]
+    fn a_place_is_the_first_one_in_the_program() {
+        let stack = "    at f (native)\n    at g (program:3:7)\n    at <anonymous> (program:9:1)\n";
+        assert_eq!(place(stack).as_deref(), Some("3:7"));
+        let first = format!("at <anonymous> (program:1:{})", Source::BEFORE + 5);
+        assert_eq!(place(&first).as_deref(), Some("1:5"));
+        for stack in ["", "program:", "program:x:1", "at f (native)"] {
+            assert_eq!(place(stack), None, "{stack}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_looked_at_without_harm(text in "[\\[\\]{}\"\\\\u0-9a-fd]{0,40}") {
+            let _ = tidy(&text, 5);
+            let _ = place(&text);
+        }
+    }
+}

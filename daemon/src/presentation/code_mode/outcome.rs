@@ -96,7 +96,7 @@ impl Outcome {
         }
         if self.abandoned > 0 {
             let note = format!(
-                "{} cancelled while running: what they did is not known",
+                "{} cancelled while running: the outcome is not known",
                 calls(self.abandoned)
             );
             self.notes.push(note);

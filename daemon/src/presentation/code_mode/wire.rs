@@ -196,3 +196,56 @@ pub(super) fn beginning(text: &str, most: usize) -> &str {
 fn is_false(value: &bool) -> bool {
     !value
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames() -> Vec<Frame> {
+        vec![
+            Frame::new(Kind::Ready, 0, ""),
+            Frame::new(Kind::Call, 7, "[\"read\",{}]"),
+            Frame::new(Kind::Log, 0, "ä"),
+            Frame::new(Kind::Finished, u32::MAX, "[]"),
+        ]
+    }
+
+    #[test]
+    fn any_split_of_the_bytes_gives_the_same_frames() {
+        let mut bytes = Vec::new();
+        for frame in frames() {
+            frame.encode_into(&mut bytes);
+        }
+        for split in 0..=bytes.len() {
+            let (first, second) = bytes.split_at(split);
+            let mut inbox = Inbox::default();
+            let mut found = Vec::new();
+            for part in [first, second] {
+                inbox.push(part);
+                while let Some(frame) = inbox.next(100).unwrap() {
+                    found.push(frame);
+                }
+            }
+            assert_eq!(found, frames(), "split at {split}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_or_too_long_is_an_error_and_takes_no_memory() {
+        let mut inbox = Inbox::default();
+        inbox.push(&[255; 9]);
+        assert_eq!(inbox.next(100), Err(Garbled));
+        let mut bytes = Vec::new();
+        Frame::new(Kind::Log, 0, vec![b'x'; 101]).encode_into(&mut bytes);
+        let mut inbox = Inbox::default();
+        inbox.push(&bytes[..HEAD]);
+        assert_eq!(inbox.next(100), Err(Garbled));
+    }
+
+    #[test]
+    fn the_beginning_of_a_text_ends_between_characters() {
+        assert_eq!(beginning("aäb", 2), "a");
+        assert_eq!(beginning("aäb", 3), "aä");
+        assert_eq!(beginning("aäb", 100), "aäb");
+    }
+}

@@ -3,6 +3,7 @@
 use super::*;
 use crate::toolbox::builtin;
 use crate::toolbox::{Toolbox, tool::Access};
+use proptest::prelude::*;
 use serde_json::json;
 
 /// Compared byte by byte; `tests/it` has the compiler of TypeScript read it.
@@ -137,6 +138,60 @@ fn a_schema_without_end_is_cut_and_not_followed_for_ever() {
     }
     let text = types::of(&deep, 0);
     assert_eq!(text, format!("any{}", "[]".repeat(11)));
+}
+
+fn any_schema() -> impl Strategy<Value = Value> {
+    let word = prop::sample::select(vec![
+        "type",
+        "object",
+        "array",
+        "string",
+        "properties",
+        "items",
+        "$ref",
+        "#",
+        "#/properties/a",
+        "enum",
+        "const",
+        "anyOf",
+        "allOf",
+        "required",
+        "additionalProperties",
+        "prefixItems",
+        "nullable",
+        "description",
+        "a",
+        "\n",
+    ]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        word.clone().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 60, 5, move |inner| {
+        let members = prop::collection::vec((word.clone(), inner.clone()), 0..5);
+        let object = members.prop_map(|all| {
+            all.into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect()
+        });
+        prop_oneof![
+            prop::collection::vec(inner, 0..5).prop_map(Value::from),
+            object.prop_map(Value::Object)
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_given_as_a_schema_is_a_type_with_balanced_brackets(schema in any_schema()) {
+        let text = member("any", "about */ it", &schema, Some(&schema));
+        for (open, close) in [('{', '}'), ('[', ']'), ('(', ')')] {
+            prop_assert_eq!(text.matches(open).count(), text.matches(close).count(), "{}", text);
+        }
+        prop_assert_eq!(text.matches("/**").count(), text.matches("*/").count(), "{}", text);
+    }
 }
 
 fn tools(sources: &[(&str, usize)]) -> Vec<Arc<Tool>> {

@@ -35,6 +35,16 @@ async fn promises_and_errors_in_a_result_are_told_as_what_they_are() {
 }
 
 #[tokio::test]
+async fn time_is_told_though_no_file_of_time_zones_can_be_read() {
+    let code = "const now = new Date(); return [typeof now.toString(), now.getTimezoneOffset(), Date.now() > 1.7e12,
+        Math.random() < 1, 'é'.normalize('NFD').length, /\\p{L}+/u.test('ä')]";
+    assert_eq!(
+        run(code).await["result"],
+        json!(["string", 0, true, true, 2, true])
+    );
+}
+
+#[tokio::test]
 async fn a_result_that_cannot_be_json_fails_with_its_calls_listed() {
     for code in [
         "const a = {}; a.a = a; await tools.echo({}); return a",
@@ -163,7 +173,7 @@ async fn a_result_that_was_there_in_time_counts() {
     );
     let notes = json!([
         "1 call was not awaited by the program: add await",
-        "1 call was cancelled while running: what they did is not known"
+        "1 call was cancelled while running: the outcome is not known"
     ]);
     assert_eq!(result["notes"], notes);
 }

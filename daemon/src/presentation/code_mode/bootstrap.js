@@ -1,17 +1,15 @@
 // What a program finds: `tools`, `search_tools`, `console`, `ToolFailure`. Runs before the program in the same realm,
 // and keeps the functions that it needs, so that a program which changes them harms itself alone.
-(function (send, log, names, limits) {
+(function (send, log, names, others, limits) {
   "use strict";
-  const { create, defineProperty, freeze, hasOwn } = Object;
+  const { create, defineProperty, preventExtensions, hasOwn } = Object;
   const { stringify } = JSON;
   const { apply } = Reflect;
   const bound = (method) => (self, ...given) => apply(method, self, given);
   const then = bound(Promise.prototype.then);
   const wellFormed = bound(String.prototype.toWellFormed);
-  const replace = bound(String.prototype.replace);
   const mapGet = bound(Map.prototype.get);
   const mapSet = bound(Map.prototype.set);
-  const mapHas = bound(Map.prototype.has);
   const mapDelete = bound(Map.prototype.delete);
   const weakGet = bound(WeakMap.prototype.get);
   const weakSet = bound(WeakMap.prototype.set);
@@ -69,21 +67,17 @@
     else waiting.reject(new ToolFailure(value, waiting.name, waiting.stack));
   };
 
-  // Names that are no identifiers are also there with `_` for what does not fit, where that is unique.
-  const identifier = (name) => replace(replace(name, /[^\p{ID_Continue}$]/gu, "_"), /^(?=\p{Nd})/u, "_");
-  const known = new Map();
+  // Other names of tools: of each the real one.
   const short = new Map();
+  for (let at = 0; at < others.length; at += 2) mapSet(short, others[at], others[at + 1]);
+  const known = new Map();
   const own = create(null);
   const makers = (name) => ({ [name]: (input) => call(name, input) })[name];
-  for (const name of names) mapSet(known, name, makers(name));
-  for (const name of names) {
-    const other = identifier(name);
-    if (other !== name && !mapHas(known, other)) mapSet(short, other, mapHas(short, other) ? undefined : name);
-  }
   let tools;
   let passing = false;
   for (const name of names) {
-    let value = mapGet(known, name);
+    const value = makers(name);
+    mapSet(known, name, value);
     if (name === "then") {
       // `await tools` asks for `then` and would call the tool. It is given `tools` itself, which looks like no promise
       // for as long as that takes.
@@ -98,7 +92,8 @@
       defineProperty(own, name, { value, enumerable: true });
     }
   }
-  freeze(own);
+  // With members that cannot be changed this is frozen.
+  preventExtensions(own);
   // Names that everybody asks objects for; all others that are no tool's are asked for by mistake.
   const silent = new Set(["then", "toJSON", "constructor", "toString", "valueOf", "prototype"]);
   const isSilent = bound(Set.prototype.has);

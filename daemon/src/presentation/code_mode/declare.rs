@@ -7,6 +7,7 @@ use super::limits::Limits;
 use crate::presentation::input_schema_of;
 use crate::toolbox::tool::Tool;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How many characters the declarations may have.
@@ -27,6 +28,13 @@ const SEARCH: &str = "\
 declare function search_tools(query: string): Promise<Result>;
 ";
 
+const OPEN: &str = "declare const tools: {\n";
+const CLOSE: &str = "};\n";
+/// More than the first line has.
+const HEAD: usize = 100;
+/// How many tools in a row may be too long for what is left before no more are tried.
+const MISSES: usize = 20;
+
 pub(super) struct Declarations {
     pub(super) complete: bool,
     text: String,
@@ -35,34 +43,25 @@ pub(super) struct Declarations {
 impl Declarations {
     /// Of these tools, in their order. When not all fit, each source has its turn, one tool after the other.
     pub(super) fn of(tools: &[Arc<Tool>]) -> Self {
-        let all: Vec<String> = tools.iter().map(|tool| declaration(tool)).collect();
-        let open = "declare const tools: {\n";
-        let close = "};\n";
-        let length = |text: &str| text.chars().count();
-        let frame = length(COMMON) + length(open) + length(close) + 100;
-        let whole: usize = all.iter().map(|text| length(text)).sum();
-        let complete = frame + whole <= ROOM;
-        let chosen = match complete {
-            true => vec![true; all.len()],
-            false => {
-                let lengths: Vec<usize> = all.iter().map(|text| length(text)).collect();
-                in_turn(tools, &lengths, ROOM - frame - length(SEARCH))
+        let frame = length(COMMON) + length(OPEN) + length(CLOSE) + HEAD;
+        let room = ROOM - frame;
+        let (head, search, members) = match all(tools, room) {
+            Some(members) => {
+                let head = format!("// COMPLETE: all {} tools are declared.\n", tools.len());
+                (head, "", members)
+            }
+            None => {
+                let chosen = in_turn(tools, room - length(SEARCH));
+                let (some, of) = (chosen.len(), tools.len());
+                let head = format!(
+                    "// PARTIAL: {some} of {of} tools are declared; search_tools finds the others.\n"
+                );
+                (head, SEARCH, chosen.into_values().collect())
             }
         };
-        let count = chosen.iter().filter(|chosen| **chosen).count();
-        let head = match complete {
-            true => format!("// COMPLETE: all {} tools are declared.\n", all.len()),
-            false => format!(
-                "// PARTIAL: {count} of {} tools are declared; search_tools finds the others.\n",
-                all.len()
-            ),
-        };
-        let search = if complete { "" } else { SEARCH };
-        let members = all.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
-        let members: String = members.map(|(text, _)| text.as_str()).collect();
         Self {
-            complete,
-            text: format!("{head}{COMMON}{search}{open}{members}{close}"),
+            complete: search.is_empty(),
+            text: format!("{head}{COMMON}{search}{OPEN}{members}{CLOSE}"),
         }
     }
 
@@ -94,8 +93,27 @@ Runs a program that calls tools, for many calls in one go or large results of wh
     }
 }
 
-/// Which fit when every source has its turn.
-fn in_turn(tools: &[Arc<Tool>], lengths: &[usize], mut room: usize) -> Vec<bool> {
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// All declarations, if they fit. Stops where they do not: thousands of tools take a while.
+fn all(tools: &[Arc<Tool>], room: usize) -> Option<String> {
+    let mut members = String::new();
+    let mut used = 0;
+    for tool in tools {
+        let text = declaration(tool);
+        used += length(&text);
+        if used > room {
+            return None;
+        }
+        members.push_str(&text);
+    }
+    Some(members)
+}
+
+/// Those that fit when every source has its turn, by their place. Ends when several in a row were too long.
+fn in_turn(tools: &[Arc<Tool>], mut room: usize) -> BTreeMap<usize, String> {
     let mut sources: Vec<(&str, Vec<usize>)> = Vec::new();
     for (at, tool) in tools.iter().enumerate() {
         match sources.iter_mut().find(|(name, _)| *name == tool.origin()) {
@@ -103,13 +121,22 @@ fn in_turn(tools: &[Arc<Tool>], lengths: &[usize], mut room: usize) -> Vec<bool>
             None => sources.push((tool.origin(), vec![at])),
         }
     }
-    let mut chosen = vec![false; tools.len()];
     let rounds = sources.iter().map(|(_, of)| of.len()).max().unwrap_or(0);
-    for round in 0..rounds {
-        for at in sources.iter().filter_map(|(_, of)| of.get(round)) {
-            if lengths[*at] <= room {
-                room -= lengths[*at];
-                chosen[*at] = true;
+    let turns =
+        (0..rounds).flat_map(|round| sources.iter().filter_map(move |(_, of)| of.get(round)));
+    let mut chosen = BTreeMap::new();
+    let mut missed = 0;
+    for at in turns {
+        let text = declaration(&tools[*at]);
+        let length = length(&text);
+        if length <= room {
+            room -= length;
+            missed = 0;
+            chosen.insert(*at, text);
+        } else {
+            missed += 1;
+            if missed > MISSES {
+                break;
             }
         }
     }

@@ -8,7 +8,7 @@ use rquickjs::context::EvalOptions;
 use rquickjs::{Context, Ctx, Exception, Function, Object, Runtime, Value};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
 const BOOTSTRAP: &str = include_str!("bootstrap.js");
@@ -226,7 +226,13 @@ impl<'js> Program<'js, '_> {
         let log = Function::new(self.ctx.clone(), move |text: String| shared.log(&text))?;
         let limits = Object::new(self.ctx.clone())?;
         limits.set("calls", self.job.calls)?;
-        bootstrap.call((send, log, self.job.tools.clone(), limits))
+        bootstrap.call((
+            send,
+            log,
+            self.job.tools.clone(),
+            other_names(&self.job.tools),
+            limits,
+        ))
     }
 
     /// The program's function, compiled.
@@ -352,6 +358,31 @@ impl<'js> Program<'js, '_> {
         };
         Ending::Failed(failed)
     }
+}
+
+/// Names for tools whose own are no identifiers, where they are unique: each, and behind it the real one.
+fn other_names(tools: &[String]) -> Vec<String> {
+    let known: HashSet<&str> = tools.iter().map(String::as_str).collect();
+    let mut others: BTreeMap<String, Option<&str>> = BTreeMap::new();
+    for name in tools {
+        let other = identifier(name);
+        if !known.contains(other.as_str()) {
+            let is_new = !others.contains_key(&other);
+            others.insert(other, is_new.then_some(name));
+        }
+    }
+    let pair = |(other, real): (String, Option<&str>)| Some([other, real?.to_owned()]);
+    others.into_iter().filter_map(pair).flatten().collect()
+}
+
+fn identifier(name: &str) -> String {
+    let fits = |c: char| c.is_alphanumeric() || "_$".contains(c);
+    let digit = name.starts_with(|c: char| c.is_numeric());
+    let start = if digit { "_" } else { "" };
+    start
+        .chars()
+        .chain(name.chars().map(|c| if fits(c) { c } else { '_' }))
+        .collect()
 }
 
 /// What the bootstrap says of a value that was returned.
@@ -546,6 +577,13 @@ mod tests {
         ] {
             assert_eq!(tidy(json, 10).as_deref(), Ok(tidied), "{json}");
         }
+    }
+
+    #[test]
+    fn names_that_are_no_identifiers_have_another_where_it_is_unique() {
+        let names = ["a-b", "c.d", "c-d", "e_f", "e-f", "2d", "plain", "größe"];
+        let names = names.map(str::to_owned);
+        assert_eq!(other_names(&names), ["_2d", "2d", "a_b", "a-b"]);
     }
 
     #[test]

@@ -334,6 +334,14 @@ fn ways() -> Vec<Way> {
             line: |name, input| format!("do call_tool {}", json!({"name": name, "input": input})),
             via: Some("search"),
         },
+        Way {
+            toolbox: json!({"code": {"of": "default"}}),
+            line: |name, input| {
+                let code = format!("return await tools[{name:?}]({input})");
+                format!("do run_code {}", json!({"code": code}))
+            },
+            via: Some("code"),
+        },
     ]
 }
 
@@ -595,4 +603,230 @@ fn a_call_through_search_that_the_daemon_died_in_is_not_run_again_and_its_outcom
         (events.of("done").len(), daemon.read("ran").as_str()),
         (2, "ran\n")
     );
+}
+
+#[test]
+fn toolboxes_are_listed_by_name_with_what_they_stand_for_and_what_is_missing() {
+    let config = "[toolbox]\nlook = { restrict = { of = \"builtin\", names = [\"read\"] } }\ngone = \"plugin gone\"\n";
+    let (daemon, mut client) = daemon_with_many(config);
+    let _session = client.session(&daemon.work());
+    let all = client.call("toolbox/list", json!({"cwd": daemon.work()}));
+    let all = all.as_array().unwrap();
+    let names: Vec<&str> = all
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["default", "gone", "look", "builtin", "plugin many"]);
+    let look = json!({"name": "look", "cwd": daemon.work(), "expression": {"restrict": {"of": "builtin", "names": ["read"]}},
+                      "sources": [{"name": "builtin", "tools": ["read"], "health": "ready"}]});
+    assert_eq!(all[2], look);
+    let problem = all[1]["problem"].as_str().unwrap();
+    assert!(
+        problem.contains("no toolbox is named \"plugin gone\""),
+        "{problem}"
+    );
+    assert_eq!(all[4]["sources"][0]["tools"].as_array().unwrap().len(), 264);
+    let again = client.call("toolbox/reload", json!({"cwd": daemon.work()}));
+    assert_eq!(again.as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_toolbox_that_is_gone_later_has_no_tools_and_the_turn_says_so() {
+    let sandbox = with_many("");
+    let plugin = sandbox.path("home").join(".agents/plugins/many.py");
+    let mut daemon = TestDaemon::start_in(sandbox);
+    let mut client = daemon.client();
+    let toolbox =
+        json!({"merge": [{"restrict": {"of": "builtin", "names": ["read"]}}, "plugin many"]});
+    let session = session_of(&daemon, &mut client, toolbox);
+    daemon.kill9();
+    fs::remove_file(plugin).unwrap();
+    daemon.restart();
+    let mut client = daemon.client();
+    let events = client.turn(&session, "do github__get_issue {}\nsay done");
+    assert_eq!(events.last()["status"], "completed");
+    let unknown =
+        json!({"error": "unknown tool: \"github__get_issue\". Available: read.", "ok": false});
+    assert_eq!(events.one("done")["result"], unknown);
+    let notice = events.one("notice")["text"].as_str().unwrap();
+    assert!(
+        notice.starts_with("toolbox.merge[1]: no toolbox is named \"plugin many\""),
+        "{notice}"
+    );
+}
+
+#[test]
+fn the_client_takes_a_toolbox_where_it_makes_a_session_lists_tools_and_runs_one() {
+    let daemon = TestDaemon::allowing();
+    daemon.write("a.txt", "hello");
+    let dwell = |args: &[&str]| Dwell::new(&daemon).args(args.iter().copied()).run();
+    let only_read = r#"{"restrict": {"of": "builtin", "names": ["read", "nope"]}}"#;
+    let script = "do list {}\nsay done";
+    let asked = dwell(&["ask", "-p", "script", "--toolbox", only_read, script]);
+    assert_eq!(asked.stdout, "done\n", "{}", asked.stderr);
+    assert!(
+        asked
+            .stderr
+            .contains("unknown tool: \"list\". Available: read."),
+        "{}",
+        asked.stderr
+    );
+    let made = dwell(&["new", "-d", "-p", "script", "--toolbox", only_read]);
+    let id = made.stdout.trim();
+    let listed = dwell(&["tools", "-s", id]);
+    assert_eq!(
+        (listed.stdout.lines().count(), &listed.stdout[..4]),
+        (1, "read")
+    );
+    assert!(
+        listed.stderr.contains("no tool is named \"nope\""),
+        "{}",
+        listed.stderr
+    );
+    let others = dwell(&["tools", "-s", id, "--toolbox", "builtin"]);
+    assert!(others.stdout.lines().count() > 5);
+    let path = r#"{"path": "a.txt"}"#;
+    let ran = dwell(&[
+        "run",
+        "-s",
+        id,
+        "--toolbox",
+        r#"{"search": {"of": "builtin"}}"#,
+        "read",
+        path,
+    ]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stdout.contains("is reached by call_tool"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(dwell(&["run", "-s", id, "read", path]).code, Some(0));
+    for bad in ["{", r#"{"merge": []}"#] {
+        let refused = dwell(&["new", "-d", "--toolbox", bad]);
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    }
+    let both = dwell(&["ask", "-s", id, "--toolbox", "builtin", "say x"]);
+    assert!(
+        both.stderr.contains("leave out --toolbox or --session"),
+        "{}",
+        both.stderr
+    );
+    let unknown = dwell(&["new", "-d", "--toolbox", "nowhere"]);
+    assert!(
+        unknown.stderr.contains("no toolbox is named \"nowhere\""),
+        "{}",
+        unknown.stderr
+    );
+}
+
+#[test]
+fn the_log_and_an_export_show_the_call_that_was_made_under_the_one_that_hands_it_on() {
+    let daemon = TestDaemon::allowing();
+    daemon.write("a.txt", "hello");
+    let mut client = daemon.client();
+    let session = session_of(&daemon, &mut client, json!({"search": {"of": "builtin"}}));
+    let call = json!({"name": "read", "input": {"path": "a.txt"}});
+    client.turn(&session, &format!("do call_tool {call}\nsay done"));
+    let log = Dwell::new(&daemon).args(["log", &session]).ok();
+    let lines: Vec<&str> = log
+        .lines()
+        .skip_while(|line| !line.starts_with("->"))
+        .collect();
+    assert_eq!(
+        lines[..2],
+        ["-> call_tool read", "  -> read a.txt"],
+        "{log}"
+    );
+    assert!(
+        lines[2].starts_with("    ok ") && lines[3].starts_with("  ok call_tool"),
+        "{log}"
+    );
+    let export = Dwell::new(&daemon).args(["export", &session]).ok();
+    assert!(export.contains("\n### Tool: call_tool\n"), "{export}");
+    assert!(export.contains("\n> ### Tool: read\n"), "{export}");
+    let live = Dwell::new(&daemon)
+        .args([
+            "ask",
+            "-p",
+            "script",
+            "--toolbox",
+            r#"{"search": {"of": "builtin"}}"#,
+        ])
+        .args([format!("do call_tool {call}\nsay done").as_str()])
+        .run();
+    assert!(
+        live.stderr.contains("-> call_tool read\n  -> read a.txt\n"),
+        "{}",
+        live.stderr
+    );
+}
+
+#[test]
+fn the_slash_command_lists_what_a_toolbox_would_show_and_describes_what_is_hidden() {
+    let (daemon, mut client) = daemon_with_many("");
+    let session = client.session(&daemon.work());
+    let mut tools = |argument: &str| {
+        let line = format!("/tools {argument}");
+        let ran = client.call(
+            "command/run",
+            json!({"session": session, "line": line.trim()}),
+        );
+        let text = |member: &str| ran[member].as_str().unwrap_or_default().to_owned();
+        text("output") + &text("error")
+    };
+    let shown = tools("");
+    assert!(
+        shown.contains("search_tools") && !shown.contains("github__create_issue"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("more are found and called through these"),
+        "{shown}"
+    );
+    assert!(
+        tools("github__create_issue").contains("title"),
+        "a hidden tool has a page"
+    );
+    assert_eq!(tools("plugin many").lines().count(), 264);
+    assert_eq!(
+        tools(r#"{"restrict": {"of": "default", "names": ["read"]}}"#)
+            .lines()
+            .count(),
+        1
+    );
+    assert!(tools(r#"{"merge": []}"#).contains("toolbox.merge: must have at least one"));
+    assert!(tools("nothing").contains("unknown tool: \"nothing\""));
+}
+
+#[test]
+fn a_question_about_a_call_through_search_waits_over_a_restart_and_the_tool_runs_once() {
+    let mut daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = session_of(&daemon, &mut client, json!({"search": {"of": "builtin"}}));
+    client.attach(&session, None);
+    let call = json!({"name": "execute", "input": {"command": "echo ran >> ran"}});
+    client.start(&session, &format!("do call_tool {call}\nsay done"));
+    let asked = client.until_type("approval_asked").last().clone();
+    daemon.kill9();
+    daemon.restart();
+    let mut client = daemon.client();
+    client.attach(&session, asked["seq"].as_u64());
+    let waiting = client.call("session/get", json!({"session": session}));
+    assert_eq!(waiting["state"], "waiting", "{waiting}");
+    assert_eq!(waiting["approvals"][0]["approval"], asked["approval"]);
+    client.answer(&asked["approval"], "allow").unwrap();
+    let events = client.until_ended();
+    assert_eq!(events.last()["status"], "completed", "{events:?}");
+    assert_eq!(daemon.read("ran"), "ran\n");
+    let history = client.history(&session);
+    let (doing, done) = (history.of("doing"), history.of("done"));
+    assert_eq!(
+        (doing.len(), done.len()),
+        (2, 2),
+        "each call is made once and ends once"
+    );
+    assert_eq!(history.of("approval_asked").len(), 1);
+    assert!(done.iter().all(|done| done["result"]["ok"] == true));
+    assert_eq!(done[0]["result"], done[1]["result"]);
 }

@@ -3,14 +3,14 @@
 
 use super::conversation::History;
 use super::restart::{self, Turn};
-use super::state::{State, thought_of};
+use super::state::{OpenCall, State, thought_of};
 use super::{fork, restart::Plan};
 use crate::provider::Message;
 use crate::turn::step::{Step, next_step};
 use proptest::prelude::*;
 use protocol::approval::{Answer, Scope};
 use protocol::event::{Event, EventKind, TurnStatus};
-use protocol::id::{SessionId, TurnId};
+use protocol::id::{CallId, SessionId, TurnId};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
@@ -27,6 +27,7 @@ enum Happening {
     Call,
     CallWithOwnId,
     RoundEnds,
+    HandOn,
     Ask,
     Answer,
     Start,
@@ -60,6 +61,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         CallWithOwnId,
         RoundEnds,
         RoundEnds,
+        HandOn,
+        Ask,
         Ask,
         Answer,
         Start,
@@ -79,6 +82,15 @@ fn happening() -> impl Strategy<Value = Happening> {
         NextRound,
         RunByHand,
     ])
+}
+
+impl Recorder {
+    /// The open call that this one has handed on to.
+    fn inner(&self, call: &CallId) -> Option<CallId> {
+        let mut open = self.state.open_calls.iter();
+        let inner = open.find(|open| open.parent.as_ref() == Some(call));
+        inner.map(|open| open.call.clone())
+    }
 }
 
 /// A log as the actor would write it.
@@ -247,8 +259,27 @@ impl Recorder {
                 Step::Finish(status, _) => self.end(status),
                 _ => {}
             },
+            (Happening::HandOn, true) => {
+                let Some((parent, false)) = call else { return };
+                if self.inner(&parent).is_none() && self.state.approval_of(&parent).is_none() {
+                    let call = format!("{parent}/1").into();
+                    self.add(
+                        turn,
+                        EventKind::Doing {
+                            call,
+                            message: None,
+                            name: "write".to_owned(),
+                            arguments: json!({}),
+                            id: None,
+                            parent: Some(parent),
+                            via: Some("search".to_owned()),
+                        },
+                    );
+                }
+            }
             (Happening::Ask, true) => {
                 let Some((call, false)) = call else { return };
+                let call = self.inner(&call).unwrap_or(call);
                 if self.state.approval_of(&call).is_none() {
                     let approval = self.state.next_approval(&self.session);
                     let (tool, arguments, why) =
@@ -283,6 +314,7 @@ impl Recorder {
             }
             (Happening::Start, true) => {
                 if let Some((call, false)) = call {
+                    let call = self.inner(&call).unwrap_or(call);
                     self.add(turn, EventKind::CallStarted { call });
                 }
             }
@@ -302,6 +334,17 @@ impl Recorder {
                 let Some((call, _)) = call else { return };
                 let ok = matches!(what, Happening::Succeed);
                 let result = Map::from_iter([("ok".to_owned(), Value::Bool(ok))]);
+                if let Some(call) = self.inner(&call) {
+                    let result = result.clone();
+                    self.add(
+                        turn.clone(),
+                        EventKind::Done {
+                            call,
+                            result,
+                            ms: 1,
+                        },
+                    );
+                }
                 self.add(
                     turn,
                     EventKind::Done {
@@ -474,7 +517,15 @@ proptest! {
             }
             match turn {
                 Turn::Over => prop_assert!(state.turn.is_none() && state.open_calls.is_empty()),
-                Turn::GoesOn => prop_assert!(matches!(next_step(&state, MAX_ROUNDS), Step::AwaitApproval(..))),
+                Turn::GoesOn => {
+                    let Step::AwaitApproval(call, _) = next_step(&state, MAX_ROUNDS) else {
+                        return Err(TestCaseError::fail("it waits for nobody"));
+                    };
+                    // What it handed on to waits with it; nothing else that is not the model's is left.
+                    let of_it = |open: &OpenCall| open.by_model || open.parent.as_ref() == Some(&call);
+                    prop_assert!(state.open_calls.iter().all(of_it));
+                    prop_assert!(state.waiting_for(&call).is_some());
+                }
             }
             check(&state.conversation.messages(History::Session)).map_err(TestCaseError::fail)?;
         }

@@ -44,8 +44,12 @@ pub fn plan(state: &State, max_rounds: u32, waits: Waits) -> Plan {
         Step::Idle | Step::CallModel(_) | Step::RunCall(_) | Step::Finish(_, _) => None,
     };
     let mut drafts = Vec::new();
-    // Calls of programs and of clients died with the daemon, whatever the turn does.
-    for open in state.open_calls.iter().filter(|c| !c.by_model) {
+    // Calls of programs and of clients died with the daemon, whatever the turn does. What a call that waits has only handed
+    // on to waits with it.
+    let goes_on = |open: &OpenCall| {
+        open.by_model || open.handed_on && open.parent.is_some() && open.parent == waiting
+    };
+    for open in state.open_calls.iter().filter(|open| !goes_on(open)) {
         close(
             state,
             open,

@@ -80,6 +80,8 @@ pub struct OpenCall {
     pub parent: Option<CallId>,
     /// Whether a model made it: only those hold up the turn.
     pub by_model: bool,
+    /// Whether its parent does nothing but hand on to it, so that it can be made again as the same call.
+    pub handed_on: bool,
     pub started: bool,
     /// Whether a program made it.
     pub by_program: bool,
@@ -154,6 +156,14 @@ impl State {
     /// The question that waits for a call.
     pub fn approval_of(&self, call: &CallId) -> Option<&Approval> {
         self.approvals.values().find(|a| a.call == *call)
+    }
+
+    /// The same, or the one that waits for the call that it only hands on to.
+    pub fn waiting_for(&self, call: &CallId) -> Option<&Approval> {
+        let handed_on = |open: &&OpenCall| open.handed_on && open.parent.as_ref() == Some(call);
+        let inner = || self.open_calls.iter().find(handed_on);
+        self.approval_of(call)
+            .or_else(|| self.approval_of(&inner()?.call))
     }
 
     /// The answer that a call got.

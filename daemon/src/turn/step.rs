@@ -68,7 +68,7 @@ pub fn after_call(
 }
 
 fn step_of(state: &State, call: &OpenCall) -> Step {
-    match state.approval_of(&call.call) {
+    match state.waiting_for(&call.call) {
         // The questions of a call that runs are those of its sub-session.
         Some(approval) if !call.started => {
             Step::AwaitApproval(call.call.clone(), approval.approval.clone())

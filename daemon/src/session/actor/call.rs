@@ -2,8 +2,10 @@
 
 use super::Actor;
 use crate::session::message::ByHand;
+use crate::session::state::OpenCall;
 use crate::session::{SessionResult, restart};
 use crate::store::Durability;
+use crate::toolbox::Via;
 use protocol::event::EventKind;
 use protocol::id::CallId;
 use serde_json::{Map, Value};
@@ -17,6 +19,10 @@ impl Actor {
             via,
             cancel,
         } = by_hand;
+        if let Some(known) = self.left_open(parent.as_ref(), &name, &arguments, via) {
+            self.by_hand.insert(known.clone(), cancel);
+            return Ok(known);
+        }
         let call = self.call_id(parent.as_ref());
         let turn = parent.as_ref().and_then(|p| self.turn_of(p));
         let doing = EventKind::Doing {
@@ -32,6 +38,26 @@ impl Actor {
             .await?;
         self.by_hand.insert(call.clone(), cancel);
         Ok(call)
+    }
+
+    /// The same call as an earlier daemon left it: it waits for a person, and nothing of it ran.
+    fn left_open(
+        &self,
+        parent: Option<&CallId>,
+        name: &str,
+        arguments: &Value,
+        via: &str,
+    ) -> Option<CallId> {
+        if via != Via::Search.as_str() {
+            return None;
+        }
+        let is_it = |open: &&OpenCall| {
+            let same = open.name == name && open.arguments == *arguments;
+            let here = self.by_hand.contains_key(&open.call);
+            open.handed_on && open.parent.as_ref() == parent && same && !open.started && !here
+        };
+        let open = self.state.open_calls.iter().find(is_it);
+        open.map(|open| open.call.clone())
     }
 
     fn call_id(&mut self, parent: Option<&CallId>) -> CallId {

@@ -87,6 +87,7 @@ impl State {
             arguments: arguments.clone(),
             parent: parent.clone(),
             by_model: message.is_some(),
+            handed_on: via.as_deref() == Some(Via::Search.as_str()),
             started: false,
             by_program: via.as_deref() == Some(Via::Code.as_str()),
             made: Vec::new(),

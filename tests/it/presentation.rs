@@ -532,6 +532,67 @@ fn compositions_show_and_reach_what_they_say() {
 }
 
 #[test]
+fn programs_reach_what_is_searched_and_search_reaches_programs() {
+    let daemon = TestDaemon::allowing();
+    daemon.write("a.txt", "hello");
+    let mut client = daemon.client();
+    let code_of_search = json!({"code": {"of": {"search": {"of": "builtin"}}}});
+    let session = session_of(&daemon, &mut client, code_of_search);
+    assert_eq!(names(&list(&mut client, &session, None)), ["run_code"]);
+    let code = "const found = await tools.search_tools({query: 'read a file'});\n\
+                const name = found.tools.find((tool) => tool.name === 'read').name;\n\
+                return await tools.call_tool({name, input: {path: 'a.txt'}});";
+    let events = client.turn(
+        &session,
+        &format!("do run_code {}\nsay done", json!({"code": code})),
+    );
+    let done = events.of("done");
+    let whole = done.last().unwrap();
+    assert_eq!(whole["result"]["ok"], true, "{whole}");
+    assert!(
+        whole["result"]["result"]["content"]
+            .as_str()
+            .unwrap()
+            .contains("hello"),
+        "{whole}"
+    );
+    let made: Vec<(&str, Option<&str>)> = events
+        .of("doing")
+        .iter()
+        .map(|doing| {
+            (
+                doing["name"].as_str().unwrap(),
+                doing.get("via").and_then(Value::as_str),
+            )
+        })
+        .collect();
+    let code = Some("code");
+    let expected = [
+        ("run_code", None),
+        ("search_tools", code),
+        ("call_tool", code),
+        ("read", Some("search")),
+    ];
+    assert_eq!(made, expected);
+
+    let search_of_code = json!({"search": {"of": {"code": {"of": "builtin"}}}});
+    let session = session_of(&daemon, &mut client, search_of_code);
+    let input = json!({"code": "return (await tools.read({path: 'a.txt'})).content"});
+    let call = json!({"name": "run_code", "input": input});
+    let events = client.turn(&session, &format!("do call_tool {call}\nsay done"));
+    let done = events.of("done");
+    let whole = done.last().unwrap();
+    assert!(
+        whole["result"]["result"]
+            .as_str()
+            .unwrap()
+            .contains("hello"),
+        "{whole}"
+    );
+    assert_eq!(events.of("doing").len(), 3);
+}
+
+#[test]
 fn names_of_config_toml_stand_for_expressions_also_for_sessions_that_name_none() {
     let config = "[toolbox]\n\
                   look = { restrict = { of = \"builtin\", names = [\"read\", \"list\", \"grep\"] } }\n\

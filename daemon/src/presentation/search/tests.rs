@@ -493,3 +493,27 @@ async fn a_cancelled_call_of_a_tool_inside_is_cancelled() {
     let (ran, ()) = tokio::join!(running, async { cancel.cancel() });
     assert_eq!(ran.result["error"], "cancelled");
 }
+
+#[test]
+fn two_thousand_tools_are_indexed_in_a_tenth_of_a_second_and_asked_in_two_milliseconds() {
+    let tools = many();
+    let named = || tools.iter().map(|tool| (tool.name(), tool.description()));
+    let best = |rounds: usize, work: &dyn Fn()| {
+        let time = |_| {
+            let begun = std::time::Instant::now();
+            work();
+            begun.elapsed()
+        };
+        (0..rounds).map(time).min().unwrap()
+    };
+    // Without optimisation, and beside other tests, a few times as long.
+    let slow = if cfg!(debug_assertions) { 4 } else { 1 };
+    let indexing = best(5, &|| drop(Index::new(named())));
+    assert!(
+        indexing < std::time::Duration::from_millis(100 * slow),
+        "{indexing:?}"
+    );
+    let index = Index::new(named());
+    let asking = best(20, &|| drop(index.find("open a new github issue")));
+    assert!(asking < std::time::Duration::from_millis(2), "{asking:?}");
+}

@@ -8,7 +8,7 @@ use crate::session::port::Port;
 use crate::session::state::{Token, thought_of};
 use crate::session::{Prompt, SessionError, SessionResult, WhenBusy, restart};
 use crate::store::{Durability, Pace};
-use crate::toolbox::BoxFuture;
+use crate::toolbox::{BoxFuture, Toolbox};
 use crate::turn::compaction::Fill;
 use crate::turn::round::RoundEnd;
 use crate::turn::step::{self, Step};
@@ -176,20 +176,21 @@ impl Actor {
             cwd: self.shared.cwd.clone(),
             env: Arc::clone(&self.shared.env),
             spill_dir: self.spill_dir(),
-            toolkit: self.shared.present(self.shared.workspace.toolbox()).0,
+            toolkit: Arc::new(Toolbox::default()),
             max_reply_bytes: self.shared.services.limits.max_reply_bytes,
             compact_at_percent: self.shared.services.limits.compact_at_percent,
             cancel: cancel.clone(),
             port,
         };
+        let shared = Arc::clone(&self.shared);
         let task = tokio::spawn(async move {
-            // Who cancels does not wait for the tools.
+            // Who cancels does not wait for the tools, and needs none.
             tokio::select! {
                 read = tools => {
-                    if let Ok((toolkit, missing)) = read {
-                        context.toolkit = toolkit;
-                        missing.iter().for_each(|missing| context.port.warn(missing));
-                    }
+                    let known = |_| shared.present(shared.workspace.toolbox());
+                    let (toolkit, missing) = read.unwrap_or_else(known);
+                    context.toolkit = toolkit;
+                    missing.iter().for_each(|missing| context.port.warn(missing));
                 }
                 () = context.cancel.cancelled() => {}
             }

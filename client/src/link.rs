@@ -74,12 +74,16 @@ impl Link {
         }
     }
 
-    /// Calls a method that would do its work twice.
+    /// Calls a method that would do its work twice. A connection that is known to be gone is mended first.
     pub(crate) async fn call_once<T>(
         &self,
         method: impl AsyncFn(&Client) -> Result<T, CallError>,
     ) -> Result<T, Failure> {
-        let (connection, _) = self.connection();
+        let (mut connection, generation) = self.connection();
+        if !connection.client.is_connected() {
+            self.mend(generation).await?;
+            connection = self.connection().0;
+        }
         Ok(method(&connection.client).await?)
     }
 

@@ -64,16 +64,24 @@ pub(crate) async fn answer(link: &Link, cwd: &str, allow: bool) -> Result<Trust,
 /// The files of a directory, one a line.
 pub(crate) fn files(trust: &Trust) -> String {
     let show = |file: &protocol::approval::TrustFile| {
-        let changed = match (file.changed, trust.state) {
-            (true, TrustState::Changed) => "  (changed)",
+        let changed = match (file.added, file.changed, trust.state) {
+            (true, _, TrustState::Changed) => "  (new)",
+            (false, true, TrustState::Changed) => "  (changed)",
             _ => "",
         };
+        let diff = file.diff.as_deref().unwrap_or_default().lines();
+        let diff: String = diff
+            .map(|line| format!("\n        {}", spell_out(line)))
+            .collect();
         let broken = file.problem.as_deref();
         let broken =
             broken.map_or_else(String::new, |why| format!("  (broken: {})", spell_out(why)));
-        format!("    {}{changed}{broken}", spell_out(&file.path))
+        format!("    {}{changed}{broken}{diff}", spell_out(&file.path))
     };
-    trust.files.iter().map(show).collect::<Vec<_>>().join("\n")
+    let gone = |path: &String| format!("    {}  (removed)", spell_out(path));
+    let files = trust.files.iter().map(show);
+    let lines = files.chain(trust.removed.iter().map(gone));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn question(paint: Paint, trust: &Trust) -> String {
@@ -109,6 +117,20 @@ fn decide(line: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_came_changed_and_went_is_shown() {
+        let trust = serde_json::from_value(serde_json::json!({
+            "cwd": "/w", "state": "changed", "removed": [".agents/mcp.json"],
+            "files": [{"path": ".agents/plugins/a.py", "changed": true, "diff": "-one\n+two"},
+                      {"path": ".agents/tools/b.sh", "changed": true, "added": true},
+                      {"path": ".agents/tools/c.sh", "changed": false}],
+        }));
+        let shown = files(&trust.unwrap());
+        let expected = "    .agents/plugins/a.py  (changed)\n        -one\n        +two\n    \
+                        .agents/tools/b.sh  (new)\n    .agents/tools/c.sh\n    .agents/mcp.json  (removed)";
+        assert_eq!(shown, expected);
+    }
 
     #[test]
     fn an_empty_line_decides_nothing() {

@@ -68,6 +68,9 @@ pub struct Trust {
     pub state: TrustState,
     /// The files that would count, relative to `cwd`, sorted.
     pub files: Vec<TrustFile>,
+    /// Files that were decided on and are gone, relative to `cwd`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
     /// When it was decided, in milliseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<u64>,
@@ -80,6 +83,12 @@ pub struct TrustFile {
     pub path: String,
     /// Whether it is new or differs from what was trusted.
     pub changed: bool,
+    /// Whether it was not there when the directory was decided on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub added: bool,
+    /// How a small text differs from what was decided on: lines with `+`, `-` or a space in front.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
     /// Why it could not be used, were it trusted: what is wrong in it, and where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

@@ -80,6 +80,12 @@ pub struct DaemonStatus {
     pub clients: u32,
     /// Resident memory in bytes.
     pub memory: u64,
+    /// The file that it was started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<String>,
+    /// Whether another file lies there now, or none.
+    #[serde(default)]
+    pub replaced: bool,
 }
 
 /// A change that `daemon/watch` tells.

@@ -163,9 +163,16 @@ async fn status(place: Place, json: bool) -> Result<(), Failure> {
 
 fn shown(status: &DaemonStatus) -> String {
     let daemon = &status.daemon;
+    let binary = status.binary.as_deref().unwrap_or_default();
+    let replaced = match status.replaced {
+        true => format!(
+            "\nreplaced  {binary} is another file than the one that runs: `dwell daemon restart` runs the new one"
+        ),
+        false => String::new(),
+    };
     format!(
         "dwelld {} (protocol {}), pid {}\ndwell {RELEASE} (protocol {PROTOCOL})\nsocket    {}\nstore     {}\n\
-         sessions  {} ({} in memory, {} running)\nclients   {}\nmemory    {:.1} MiB",
+         sessions  {} ({} in memory, {} running)\nclients   {}\nmemory    {:.1} MiB{replaced}",
         daemon.version,
         status.protocol,
         daemon.pid,

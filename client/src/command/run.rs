@@ -112,6 +112,10 @@ async fn reply_to(question: &Question, yes: bool, tty: Option<&mut Tty>) -> Resu
         return Ok(Reply::yes());
     }
     let Some(tty) = tty else {
+        let tool = &question.tool;
+        out::note(&format!(
+            "denied: {tool} needs an approval and there is no terminal to ask on; `dwell run -y` allows it, a rule in permissions.json does for good"
+        ))?;
         return Ok(Reply::no("there is no terminal to ask on"));
     };
     out::note(&question.text(Paint::of(&std::io::stderr())))?;

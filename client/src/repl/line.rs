@@ -24,6 +24,17 @@ pub(super) fn own_help(above: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Those commands behind the daemon's list, where a line named none of them.
+pub(super) fn with_own(error: &str) -> String {
+    let own: Vec<&str> = OWN.iter().map(|(name, _)| *name).collect();
+    match error.strip_suffix('.') {
+        Some(listed) if error.starts_with("unknown command: ") => {
+            format!("{listed}, {}.", own.join(", "))
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// A line by what is to be done with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line {
@@ -132,6 +143,16 @@ mod tests {
             help.lines().next(),
             Some("/exit         leave; the session lives on")
         );
+    }
+
+    #[test]
+    fn list_of_all_names_has_the_clients_too() {
+        let told = with_own("unknown command: \"/x\". Available: /help, /tools.");
+        assert_eq!(
+            told,
+            "unknown command: \"/x\". Available: /help, /tools, /exit, /detach, /attach, /edit."
+        );
+        assert_eq!(with_own("no such file."), "no such file.");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The REPL in a pipe or on a terminal that cannot be drawn on: a line in, its turn, the next line. Must never take a
 //! piped line as the answer to a question.
 
-use super::line::{Line, own_help};
+use super::line::{Line, own_help, with_own};
 use super::{Leave, complaint, past};
 use crate::approval::{self, Open, Question, Reply};
 use crate::error::Failure;
@@ -280,7 +280,7 @@ impl Plain {
             out::line(&own_help(&result.output))?;
         }
         match result.error {
-            Some(error) => out::note(&tame(&error)),
+            Some(error) => out::note(&with_own(&tame(&error))),
             None => Ok(()),
         }
     }

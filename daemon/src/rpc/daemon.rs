@@ -52,7 +52,10 @@ impl DaemonRpcServer for Rpc {
         let parts = &self.0.parts;
         let (loaded, running) = parts.sessions.loaded();
         let sessions = parts.sessions.stored().await.map_err(super::error::fail)?;
+        let (binary, replaced) = binary();
         Ok(DaemonStatus {
+            binary,
+            replaced,
             daemon: self.info(),
             protocol: PROTOCOL,
             socket: parts.about.socket.display().to_string(),
@@ -107,6 +110,18 @@ impl Rpc {
             pid: std::process::id(),
             started_at: self.0.parts.about.started_at,
         }
+    }
+}
+
+/// The system marks a running file that is gone from its place.
+fn binary() -> (Option<String>, bool) {
+    let Ok(path) = std::fs::read_link("/proc/self/exe") else {
+        return (None, false);
+    };
+    let shown = path.display().to_string();
+    match shown.strip_suffix(" (deleted)") {
+        Some(was) => (Some(was.to_owned()), true),
+        None => (Some(shown), false),
     }
 }
 

@@ -1,9 +1,13 @@
 //! Trust: whether a directory's own `.agents/` counts, and the decisions of people about that.
 //! Must never run or believe what it looks at.
 
+mod diff;
+mod kept;
+
 use super::decision::{Book, Decision};
 use super::permissions;
 use super::scan::{Digests, Scan, digest_of};
+use kept::Kept;
 use protocol::approval::{Trust, TrustFile, TrustState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,6 +23,7 @@ pub struct Trusts {
 #[derive(Debug)]
 struct Shared {
     book: Book,
+    kept: Kept,
     digests: Digests,
     /// Directories that were looked at and wait for a decision; only for `list`.
     waiting: Mutex<BTreeSet<PathBuf>>,
@@ -39,6 +44,7 @@ impl Trusts {
     pub fn open(state_dir: &Path) -> Self {
         let shared = Shared {
             book: Book::new(state_dir),
+            kept: Kept::new(state_dir),
             digests: Digests::default(),
             waiting: Mutex::default(),
         };
@@ -52,7 +58,7 @@ impl Trusts {
         let cwd = cwd.to_owned();
         let given = cwd.clone();
         let checked = self
-            .blocking(move |trusts| shown(trusts.standing(&cwd).trust))
+            .blocking(move |trusts| trusts.shown(trusts.standing(&cwd).trust))
             .await;
         checked.unwrap_or_else(|_| undecided(&given))
     }
@@ -124,12 +130,20 @@ impl Trusts {
             decided_at: now(),
             files: scan.files.clone(),
         };
-        self.shared.book.change(|decisions| {
+        self.shared
+            .kept
+            .put(scan.files.keys().map(|name| cwd.join(name)));
+        let digests = self.shared.book.change(|decisions| {
             decisions.directories.insert(key(&cwd), decision.clone());
+            let all = decisions.directories.values();
+            let digests = all.flat_map(|decision| decision.files.values());
+            let bare = digests.filter_map(|digest| kept::bare(digest));
+            bare.map(str::to_owned).collect()
         })?;
+        self.shared.kept.keep_only(&digests);
         let trust = judged(&cwd, &scan, Some(&decision));
         self.remember(&cwd, trust.state);
-        Ok(shown(trust))
+        Ok(self.shown(trust))
     }
 
     fn add_now(&self, cwd: &Path, name: &str, digest: &str) -> Result<Trust, String> {
@@ -148,7 +162,8 @@ impl Trusts {
                 decisions.directories.insert(key(&cwd), decision);
             }
         })?;
-        Ok(shown(self.standing(&cwd).trust))
+        self.shared.kept.put([cwd.join(name)].into_iter());
+        Ok(self.shown(self.standing(&cwd).trust))
     }
 
     fn all(&self) -> Result<Vec<Trust>, String> {
@@ -162,7 +177,9 @@ impl Trusts {
                 .iter()
                 .cloned(),
         );
-        let all = paths.iter().map(|path| shown(self.standing(path).trust));
+        let all = paths
+            .iter()
+            .map(|path| self.shown(self.standing(path).trust));
         Ok(all.collect())
     }
 
@@ -197,6 +214,35 @@ impl Trusts {
         self.shared.book.lock_files()
     }
 
+    /// As people see it: with how small texts differ from what was decided on, and with what is wrong in a file that they may
+    /// be asked to trust.
+    fn shown(&self, mut trust: Trust) -> Trust {
+        let cwd = PathBuf::from(&trust.cwd);
+        let decided = match trust.state {
+            TrustState::Changed => self.shared.book.read().ok(),
+            _ => None,
+        };
+        let decided = decided.and_then(|mut book| book.directories.remove(&trust.cwd));
+        for file in &mut trust.files {
+            let digest = decided.as_ref().and_then(|was| was.files.get(&file.path));
+            file.diff = digest
+                .filter(|_| file.changed)
+                .and_then(|digest| self.difference(&cwd.join(&file.path), digest));
+            if file.path == permissions::NAME {
+                file.problem = permissions::problem(&cwd);
+            }
+        }
+        trust
+    }
+
+    fn difference(&self, path: &Path, digest: &str) -> Option<String> {
+        if kept::is_secret(path) {
+            return None;
+        }
+        let (old, new) = (self.shared.kept.get(digest)?, kept::read(path)?);
+        diff::of(&old, &new).filter(|diff| !diff.is_empty())
+    }
+
     fn remember(&self, cwd: &Path, state: TrustState) {
         let mut waiting = self.shared.waiting.lock().expect("no holder panics");
         match state {
@@ -228,8 +274,12 @@ fn judged(cwd: &Path, scan: &Scan, decision: Option<&Decision>) -> Trust {
     let files = scan.files.iter().map(|(name, digest)| TrustFile {
         path: name.clone(),
         changed: changed(name, digest),
+        added: decided.is_some_and(|decided| !decided.contains_key(name)),
+        diff: None,
         problem: None,
     });
+    let gone = |name: &&String| !scan.files.contains_key(*name);
+    let removed = decided.map(|decided| decided.keys().filter(gone).cloned().collect());
     let state = match decision {
         _ if scan.files.is_empty() && scan.incomplete.is_none() => TrustState::Nothing,
         None => TrustState::Undecided,
@@ -242,20 +292,9 @@ fn judged(cwd: &Path, scan: &Scan, decision: Option<&Decision>) -> Trust {
         cwd: key(cwd),
         state,
         files: files.collect(),
+        removed: removed.unwrap_or_default(),
         decided_at: decision.map(|decision| decision.decided_at),
     }
-}
-
-/// As people see it: with what is wrong in a file that they may be asked to trust.
-fn shown(mut trust: Trust) -> Trust {
-    let rules = trust
-        .files
-        .iter_mut()
-        .find(|file| file.path == permissions::NAME);
-    if let Some(file) = rules {
-        file.problem = permissions::problem(Path::new(&trust.cwd));
-    }
-    trust
 }
 
 fn undecided(cwd: &Path) -> Trust {
@@ -263,6 +302,7 @@ fn undecided(cwd: &Path) -> Trust {
         cwd: key(cwd),
         state: TrustState::Undecided,
         files: Vec::new(),
+        removed: Vec::new(),
         decided_at: None,
     }
 }
@@ -360,6 +400,46 @@ mod tests {
         assert_eq!(place.trusts.check(&place.cwd()).await.state, Trusted);
         fs::remove_file(place.cwd().join(".agents/tools/y")).unwrap();
         assert_eq!(place.trusts.check(&place.cwd()).await.state, Changed);
+    }
+
+    #[tokio::test]
+    async fn what_changed_is_shown_line_by_line_and_what_came_and_went_by_name() {
+        let place = Place::new();
+        place.put("plugins/a.py", "one\ntwo\n");
+        place.put("config.toml", "[[hooks]]\n");
+        place.put("mcp.json", "{}");
+        place.put(".env", "PASSWORD=1");
+        place.trusts.answer(&place.cwd(), true).await.unwrap();
+        place.put("plugins/a.py", "one\n2\n");
+        place.put("tools/new.sh", "x");
+        place.put(".env", "PASSWORD=2");
+        fs::remove_file(place.cwd().join(".agents/mcp.json")).unwrap();
+        let trust = place.trusts.check(&place.cwd()).await;
+        assert_eq!(trust.state, Changed);
+        assert_eq!(trust.removed, [".agents/mcp.json"]);
+        let of = |name: &str| {
+            let name = format!(".agents/{name}");
+            let file = trust.files.iter().find(|file| file.path == name).unwrap();
+            (file.changed, file.added, file.diff.as_deref())
+        };
+        assert_eq!(of("plugins/a.py"), (true, false, Some(" one\n-two\n+2")));
+        assert_eq!(of("tools/new.sh"), (true, true, None));
+        assert_eq!(of("config.toml"), (false, false, None));
+        assert_eq!(
+            of(".env"),
+            (true, false, None),
+            "no password is copied or shown"
+        );
+        let copies = || {
+            fs::read_dir(place.root.path().join("state/trusted"))
+                .unwrap()
+                .count()
+        };
+        assert_eq!(copies(), 3);
+        place.trusts.answer(&place.cwd(), true).await.unwrap();
+        assert_eq!(copies(), 3, "copies that no decision rests on go");
+        let again = place.trusts.check(&place.cwd()).await;
+        assert_eq!((again.state, again.removed.len()), (Trusted, 0));
     }
 
     #[tokio::test]

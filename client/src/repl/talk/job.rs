@@ -79,9 +79,22 @@ pub(super) fn command(link: Rc<Link>, session: SessionId, line: String) -> Job {
             .call_once(async |client| {
                 CommandRpcClient::run(client, session.clone(), line.clone()).await
             })
-            .await?;
-        Ok(Done::Command { line, result })
+            .await;
+        match result {
+            Ok(result) => Ok(Done::Command { line, result }),
+            Err(failure) if failure.is_disconnect() => Err(broken_off(&line)),
+            Err(failure) => Err(failure),
+        }
     })
+}
+
+/// The daemon went away while a command ran; the conversation goes on when it is back.
+fn broken_off(line: &str) -> Failure {
+    let name = line.split_whitespace().next().unwrap_or(line);
+    Failure::new(format!(
+        "the connection to the daemon was lost before {name} had answered"
+    ))
+    .hint("it may have done its work: look before you type it again")
 }
 
 /// Stops the running turn.

@@ -4,7 +4,7 @@ use super::Talk;
 use super::job::Done;
 use crate::error::Failure;
 use crate::paint::{Part, tame};
-use crate::repl::line::own_help;
+use crate::repl::line::{own_help, with_own};
 use crate::repl::{complaint, is_final};
 use protocol::command::CommandResult;
 
@@ -56,7 +56,7 @@ impl Talk<'_> {
             self.line(&own_help(&output));
         }
         if let Some(error) = &result.error {
-            let text = self.paint.dress(Part::Bad, &tame(error));
+            let text = self.paint.dress(Part::Bad, &with_own(&tame(error)));
             self.line(&text);
         }
     }

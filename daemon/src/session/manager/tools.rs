@@ -100,7 +100,7 @@ impl Sessions {
                 let cwd = directory(cwd).await?;
                 self.services().workspaces.get(&cwd).reload().await;
             }
-            None => self.reload_all().await?,
+            None => drop(self.reload_all().await?),
         }
         self.toolboxes(cwd).await
     }

@@ -17,6 +17,7 @@ mod crash;
 mod harness_works;
 mod lifecycle;
 mod mcp;
+mod mcp_real;
 mod mcp_server;
 
 mod local;

@@ -143,7 +143,7 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
         home: dirs.home.clone(),
         state_dir: dirs.state.clone(),
         script_tools: config.script_tools.clone(),
-        servers: servers_of(&config, &plugins),
+        servers: servers_of(&config, &dirs, &plugins),
         plugins: plugins.clone(),
         hooks: user_hooks(&config, &dirs),
     });
@@ -277,11 +277,12 @@ fn plugins(config: &Config, dirs: &Dirs) -> Means {
 }
 
 /// They see what plugins see.
-fn servers_of(config: &Config, plugins: &Means) -> workspace::servers::Means {
+fn servers_of(config: &Config, dirs: &Dirs, plugins: &Means) -> workspace::servers::Means {
     workspace::servers::Means {
         settings: config.mcp.clone(),
         env: Arc::clone(&plugins.env),
         mask: plugins.mask.clone(),
+        tokens: workspace::servers::Tokens::new(dirs.data.join("mcp")),
     }
 }
 

@@ -741,3 +741,87 @@ fn server_that_is_not_there_is_named() {
     let error = gone["error"].as_str().unwrap();
     assert!(error.contains("the MCP server far"), "{error}");
 }
+
+/// Does what a person's browser would: follows where it is sent.
+fn browse(url: &str) -> u16 {
+    let script =
+        "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=20).status)";
+    let ran = std::process::Command::new("python3")
+        .args(["-c", script, url])
+        .output()
+        .unwrap();
+    let status = String::from_utf8_lossy(&ran.stdout).trim().parse();
+    status.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&ran.stderr)))
+}
+
+fn login(client: &mut TestClient, session: &str) -> String {
+    let said = command(client, session, "/mcp login far");
+    said.lines().last().unwrap().to_owned()
+}
+
+#[test]
+fn login_brings_a_token_that_is_kept_and_made_fresh() {
+    let (mut daemon, _server, mut client, session) = over_http(&["auth", "short"], json!({}));
+    let (_, problems) = tools(&mut client, &session);
+    assert_eq!(
+        problems,
+        ["the MCP server far wants a login: /mcp login far"]
+    );
+    client.attach(&session, None);
+    let url = login(&mut client, &session);
+    assert!(url.contains("code_challenge_method=S256"), "{url}");
+    // Somebody else's answer is none.
+    let port = url
+        .split("127.0.0.1%3A")
+        .nth(1)
+        .unwrap()
+        .split("%2F")
+        .next()
+        .unwrap()
+        .to_owned();
+    let forged = format!("http://127.0.0.1:{port}/callback?code=x&state=forged");
+    let script = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=20)";
+    let ran = std::process::Command::new("python3")
+        .args(["-c", script, &forged])
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8_lossy(&ran.stderr).contains("404"),
+        "{ran:?}"
+    );
+    assert_eq!(browse(&url), 200);
+    let told = client.until_type("command_output");
+    assert_eq!(told.last()["text"], "logged in to the MCP server far");
+    let echo = run(&mut client, &session, "far__echo", json!({"text": "in"}));
+    assert_eq!(echo["content"], "in", "{echo}");
+    for line in ["registered", "authorization_code", "refresh_token"] {
+        assert_eq!(noted(&daemon, line), 1, "{line}: {:?}", notes(&daemon));
+    }
+    let folder = daemon.path("data").join("mcp");
+    let files: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(files.len(), 1);
+    assert_eq!(harness::sandbox::mode(&files[0]), 0o600);
+    let log = daemon.log();
+    let kept = fs::read_to_string(&files[0]).unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    assert!(!log.contains(kept["access_token"].as_str().unwrap()), "no token is logged");
+    // The token outlives the daemon.
+    daemon.kill9();
+    daemon.restart();
+    let mut client = daemon.client();
+    let echo = run(&mut client, &session, "far__echo", json!({"text": "still"}));
+    assert_eq!(echo["content"], "still", "{echo}");
+    assert_eq!(noted(&daemon, "registered"), 1);
+    let gone = command(&mut client, &session, "/mcp logout far");
+    assert_eq!(gone, "the token of the MCP server far is forgotten");
+    let (_, problems) = tools(&mut client, &session);
+    assert_eq!(
+        problems,
+        ["the MCP server far wants a login: /mcp login far"]
+    );
+    let again = command(&mut client, &session, "/mcp logout far");
+    assert_eq!(again, "error: there is no token of the MCP server far");
+}

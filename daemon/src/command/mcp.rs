@@ -1,10 +1,11 @@
-//! `/mcp`: the MCP servers of the directory, how they are, and a fresh start for one.
+//! `/mcp`: the MCP servers of the directory, how they are, a fresh start for one, and logins.
 
 use super::registry::{Candidates, Command, Failure, Invocation, Ran};
 use super::table::table;
 use crate::workspace::servers::{Health, ServerInfo};
 
-const USAGE: &str = "usage: /mcp, /mcp NAME, /mcp restart [NAME]";
+const USAGE: &str =
+    "usage: /mcp, /mcp NAME, /mcp restart [NAME], /mcp login NAME, /mcp logout NAME";
 
 pub(super) fn command() -> Command {
     let about = "list MCP servers, show one, or start it anew";
@@ -21,6 +22,25 @@ async fn run(invocation: Invocation) -> Ran {
         [] => list(&invocation).await,
         ["restart"] => restart(&invocation, None).await,
         ["restart", name] => restart(&invocation, Some(name)).await,
+        ["login", name] => {
+            let url = invocation
+                .sessions
+                .login_mcp(&invocation.session, name)
+                .await?;
+            Ok(format!(
+                "to log in to the MCP server {name}, open this within ten minutes in a browser on the daemon's machine:\n{url}"
+            ))
+        }
+        ["logout", name] => match invocation
+            .sessions
+            .logout_mcp(&invocation.session, name)
+            .await?
+        {
+            true => Ok(format!("the token of the MCP server {name} is forgotten")),
+            false => Err(Failure(format!(
+                "there is no token of the MCP server {name}"
+            ))),
+        },
         [name] => show(&invocation, name).await,
         _ => Err(Failure(USAGE.to_owned())),
     }
@@ -107,9 +127,9 @@ async fn words(invocation: Invocation) -> Vec<String> {
     let found = invocation.sessions.mcp_servers(&invocation.session).await;
     let names = found.map(|(servers, _)| servers).unwrap_or_default();
     let names = names.into_iter().map(|server| server.name);
-    let all = ["restart".to_owned()].into_iter();
-    let restarts: Vec<String> = names
-        .flat_map(|name| [format!("restart {name}"), name])
-        .collect();
-    all.chain(restarts).collect()
+    let each = names.flat_map(|name| {
+        let verbs = ["restart", "login", "logout"].map(|verb| format!("{verb} {name}"));
+        verbs.into_iter().chain([name])
+    });
+    ["restart".to_owned()].into_iter().chain(each).collect()
 }

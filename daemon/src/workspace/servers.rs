@@ -4,6 +4,7 @@
 
 mod find;
 mod info;
+mod login;
 mod mention;
 mod prompts;
 mod server;
@@ -13,9 +14,9 @@ pub use prompts::ServerPrompt;
 
 use super::Workspace;
 use crate::toolbox::Toolbox;
-pub use crate::toolbox::source::mcp::Settings;
 use crate::toolbox::source::mcp::config::Listing;
 use crate::toolbox::source::mcp::{self, Around};
+pub use crate::toolbox::source::mcp::{Login, Settings, Tokens};
 pub(super) use find::{Files, of as found};
 use server::Server;
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ pub struct Means {
     pub env: Arc<BTreeMap<String, String>>,
     /// What is shown nowhere of what servers say.
     pub mask: crate::process::mask::Mask,
+    /// Where the tokens of logins are kept.
+    pub tokens: Tokens,
 }
 
 /// The environment holds keys.
@@ -73,6 +76,7 @@ impl Servers {
                 settings: means.settings.clone(),
                 env: Arc::clone(&means.env),
                 mask: means.mask.clone(),
+                tokens: means.tokens.clone(),
                 cwd: cwd.to_owned(),
             },
             known: Mutex::default(),

@@ -207,6 +207,33 @@ impl Sessions {
         Ok(())
     }
 
+    /// Begins a login at an MCP server, whose end the session is told. Gives the URL for a person's browser.
+    pub async fn login_mcp(&self, session: &SessionId, name: &str) -> SessionResult<String> {
+        let workspace = Arc::clone(&self.open(session).await?.shared.workspace);
+        let begun = workspace.login_mcp(name).await;
+        let login = begun.map_err(|why| {
+            SessionError::Invalid(format!("cannot log in to the MCP server {name}: {why}"))
+        })?;
+        let url = login.url.clone();
+        let (sessions, session, name) = (self.clone(), session.clone(), name.to_owned());
+        // It ends when nobody logs in for a while; the daemon's end ends it too.
+        tokio::spawn(async move {
+            let said = match workspace.finish_login(&name, login).await {
+                Ok(()) => format!("logged in to the MCP server {name}"),
+                Err(why) => format!("not logged in to the MCP server {name}: {why}"),
+            };
+            let _ = sessions.say(&session, said).await;
+        });
+        Ok(url)
+    }
+
+    /// Forgets the token of an MCP server. Whether there was one.
+    pub async fn logout_mcp(&self, session: &SessionId, name: &str) -> SessionResult<bool> {
+        let handle = self.open(session).await?;
+        let gone = handle.shared.workspace.logout_mcp(name).await;
+        gone.map_err(SessionError::Invalid)
+    }
+
     /// Starts an MCP server anew; none is all of them.
     pub async fn restart_mcp(&self, session: &SessionId, name: Option<&str>) -> SessionResult<()> {
         let handle = self.open(session).await?;

@@ -2,12 +2,14 @@
 //! The one place that knows that protocol; must never start anything but when it is asked to, nor believe what a server
 //! says of itself where somebody's permission is needed.
 
+mod authorized;
 pub mod config;
 mod connection;
 mod face;
 mod http;
 mod inventory;
 mod name;
+mod oauth;
 mod outcome;
 mod progress;
 mod prompt;
@@ -18,6 +20,7 @@ mod tool;
 
 pub use connection::{Connection, Failure};
 pub use inventory::{Inventory, Prompt, Resource};
+pub use oauth::{Login, Tokens};
 pub use prompt::arguments;
 pub use tool::{Declared, Server};
 
@@ -72,6 +75,8 @@ pub struct Around {
     pub env: Arc<BTreeMap<String, String>>,
     /// What is shown nowhere of what servers say.
     pub mask: Mask,
+    /// Of servers that somebody logged in to.
+    pub tokens: Tokens,
     /// The directory, which servers are told when they ask.
     pub cwd: PathBuf,
 }

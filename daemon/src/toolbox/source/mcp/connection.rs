@@ -5,6 +5,7 @@ use super::Around;
 use super::config::{Config, How};
 use super::face::{Face, root};
 use super::http;
+use super::oauth::Bearer;
 use super::progress::{Calls, Tell};
 use super::stdio::Stdio;
 use super::throttle::Throttle;
@@ -108,7 +109,8 @@ impl Connection {
                 (service, Some(mouth))
             }
             How::Http { url, headers, .. } => {
-                let transport = http::transport(url, headers)
+                let bearer = Bearer::of(url, around.tokens.clone()).await;
+                let transport = http::transport(url, headers, bearer)
                     .await
                     .map_err(|why| Failure::Failed(format!("{label} cannot be reached: {why}")))?;
                 let service = serve(face, transport, &stop).await;

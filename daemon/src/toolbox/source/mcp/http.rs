@@ -1,5 +1,7 @@
 //! A server behind a URL: streamable HTTP. Must never follow a redirect to another host, which would get the headers.
 
+use super::authorized::Authorized;
+use super::oauth::Bearer;
 use crate::toolbox::web;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
@@ -20,7 +22,8 @@ const REDIRECTS: usize = 5;
 pub(super) async fn transport(
     url: &str,
     headers: &BTreeMap<String, String>,
-) -> Result<StreamableHttpClientTransport<Client>, String> {
+    bearer: Bearer,
+) -> Result<StreamableHttpClientTransport<Authorized>, String> {
     let parsed = Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
     let client = client(&parsed).await?;
     let config = StreamableHttpClientTransportConfig::with_uri(url)
@@ -28,10 +31,11 @@ pub(super) async fn transport(
         .max_sse_event_size(LARGEST)
         .max_json_response_size(LARGEST)
         .max_error_response_size(ERROR);
+    let client = Authorized { client, bearer };
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-pub(super) async fn client(url: &Url) -> Result<Client, String> {
+async fn client(url: &Url) -> Result<Client, String> {
     let host = origin(url);
     let policy = Policy::custom(move |attempt| {
         let far = origin(attempt.url()) != host;

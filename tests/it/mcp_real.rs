@@ -1,5 +1,6 @@
 //! Real MCP servers from the registries, which `.ci/run` installs: what people have is what is used.
 
+use harness::binaries::{binaries, root};
 use harness::client::TestClient;
 use harness::daemon::TestDaemon;
 use harness::sandbox::Sandbox;
@@ -8,6 +9,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Names the folder with `node_modules` and `venv`.
 const VARIABLE: &str = "DWELL_TEST_MCP";
@@ -202,4 +205,90 @@ fn servers_of_files_repositories_and_time_do_their_work() {
     let time = json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"});
     let time = run(&mut client, &session, "time__convert_time", time);
     assert!(time.to_string().contains("21:00"), "{time}");
+}
+
+/// Scenarios of the protocol's own tests of clients, and whether dwell passes.
+const SCENARIOS: &[(&str, bool)] = &[
+    ("initialize", true),
+    ("tools_call", true),
+    ("elicitation-sep1034-client-defaults", false),
+    ("sse-retry", true),
+    ("auth/metadata-default", true),
+    ("auth/metadata-var1", true),
+    ("auth/metadata-var2", true),
+    ("auth/metadata-var3", true),
+    ("auth/basic-cimd", false),
+    ("auth/scope-from-www-authenticate", true),
+    ("auth/scope-from-scopes-supported", true),
+    ("auth/scope-omitted-when-undefined", true),
+    ("auth/scope-step-up", false),
+    ("auth/scope-retry-limit", true),
+    ("auth/token-endpoint-auth-basic", true),
+    ("auth/token-endpoint-auth-post", true),
+    ("auth/token-endpoint-auth-none", true),
+    ("auth/resource-mismatch", true),
+    ("auth/pre-registration", true),
+    ("auth/2025-03-26-oauth-metadata-backcompat", true),
+    ("auth/2025-03-26-oauth-endpoint-fallback", true),
+    ("auth/client-credentials-jwt", false),
+    ("auth/client-credentials-basic", false),
+];
+/// How many are played at once.
+const AT_ONCE: usize = 4;
+
+/// What fails is in the table of `daemon/docs/mcp.md`, with the reason.
+#[test]
+fn the_protocols_own_tests_of_clients_pass_but_for_those_that_the_page_names() {
+    let test = "the_protocols_own_tests_of_clients_pass_but_for_those_that_the_page_names";
+    let Some(folder) = folder(test) else {
+        return;
+    };
+    let page = fs::read_to_string(root().join("daemon/docs/mcp.md")).unwrap();
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    let play = || {
+        while let Some((scenario, passes)) = SCENARIOS.get(next.fetch_add(1, Ordering::Relaxed)) {
+            assert!(
+                *passes || page.contains(&format!("`{scenario}`")),
+                "{scenario}"
+            );
+            let (passed, said) = conformance(&folder, scenario);
+            if passed != *passes {
+                wrong
+                    .lock()
+                    .unwrap()
+                    .push(format!("{scenario}: {passed}\n{said}"));
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(play))));
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+fn conformance(folder: &Path, scenario: &str) -> (bool, String) {
+    let driver = root().join("tests/servers/mcp/drive.py");
+    let script = folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    let out = tempfile::tempdir().unwrap();
+    let ran = Command::new("node")
+        .arg(script)
+        .args([
+            "client",
+            "--timeout",
+            "60000",
+            "--scenario",
+            scenario,
+            "--command",
+        ])
+        .arg(format!("python3 {}", driver.display()))
+        .current_dir(out.path())
+        .env("DWELL_TEST_BINARIES", binaries().daemon.parent().unwrap())
+        .output()
+        .unwrap();
+    let said = [ran.stdout, ran.stderr].concat();
+    let said = String::from_utf8_lossy(&said)
+        .chars()
+        .take(20_000)
+        .collect();
+    (ran.status.success(), said)
 }

@@ -12,6 +12,7 @@ use crate::place::{self, Place};
 use crate::toolbox::Toolbox;
 use crate::{out, select};
 use protocol::id::SessionId;
+use protocol::session::SessionRpcClient;
 use protocol::tool::ToolRpcClient;
 use serde_json::Value;
 use std::rc::Rc;
@@ -45,7 +46,9 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     })?;
     let link = super::link(place).await?;
     let session = session_for(&link, args.session.as_deref()).await?;
-    let asked = answer_questions(Rc::clone(&link), session.clone(), args.yes);
+    // Before the call: a question that was put meanwhile would be nobody's.
+    let mut follow = follow_from_now(&link, &session).await?;
+    let asked = answer_questions(&link, &mut follow, args.yes);
     let ran = link.call_once(async |client| {
         let name = args.tool.clone();
         let (arguments, toolbox) = (Some(arguments.clone()), args.toolbox.value());
@@ -75,18 +78,15 @@ pub(super) async fn session_for(link: &Link, word: Option<&str>) -> Result<Sessi
     }
 }
 
+async fn follow_from_now(link: &Rc<Link>, session: &SessionId) -> Result<Follow, Failure> {
+    let now = link
+        .call(async |client| SessionRpcClient::get(client, session.clone()).await)
+        .await?;
+    Ok(Follow::new(Rc::clone(link), session.clone(), now.seq))
+}
+
 /// Puts the questions of calls that no model made to this terminal, until something fails.
-async fn answer_questions(link: Rc<Link>, session: SessionId, yes: bool) -> Failure {
-    let newest = match link
-        .call(async |client| {
-            protocol::session::SessionRpcClient::get(client, session.clone()).await
-        })
-        .await
-    {
-        Ok(session) => session.seq,
-        Err(failure) => return failure,
-    };
-    let mut follow = Follow::new(Rc::clone(&link), session, newest);
+async fn answer_questions(link: &Link, follow: &mut Follow, yes: bool) -> Failure {
     let mut tty = Tty::find();
     loop {
         let event = match follow.next().await {
@@ -101,7 +101,7 @@ async fn answer_questions(link: Rc<Link>, session: SessionId, yes: bool) -> Fail
             Ok(reply) => reply,
             Err(failure) => return failure,
         };
-        if let Err(failure) = approval::answer(&link, &question.approval, &reply).await {
+        if let Err(failure) = approval::answer(link, &question.approval, &reply).await {
             return failure;
         }
     }

@@ -93,6 +93,21 @@ type Service = RunningService<RoleClient, Face>;
 impl Connection {
     /// Starts or reaches the server, and agrees with it on a version.
     pub async fn open(config: &Config, around: &Around) -> Result<Self, Failure> {
+        match Self::open_as(config, around, newest()).await {
+            Err(Missed::Puzzled(_)) => {
+                // What it made of a question that it does not know is no sign that it would not take a handshake.
+                let older = Self::open_as(config, around, ClientLifecycleMode::Initialize).await;
+                older.map_err(Missed::failure)
+            }
+            other => other.map_err(Missed::failure),
+        }
+    }
+
+    async fn open_as(
+        config: &Config,
+        around: &Around,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Self, Missed> {
         let label = label(&config.name);
         let stop = CancellationToken::new();
         // A start that is given up takes the child along.
@@ -103,17 +118,23 @@ impl Connection {
             calls: calls.clone(),
             changed: Arc::clone(&changed),
         };
+        let serving = Serving {
+            face,
+            lifecycle,
+            stop,
+        };
         let (service, mouth) = match &config.how {
             How::Child { .. } => {
-                let (service, mouth) = child(&label, config, around, face, &stop).await?;
+                let (service, mouth) = child(&label, config, around, serving).await?;
                 (service, Some(mouth))
             }
             How::Http { url, headers, .. } => {
                 let bearer = Bearer::of(url, around.tokens.clone()).await;
-                let transport = http::transport(url, headers, bearer)
-                    .await
-                    .map_err(|why| Failure::Failed(format!("{label} cannot be reached: {why}")))?;
-                let service = serve(face, transport, &stop).await;
+                let transport = http::transport(url, headers, bearer).await;
+                let transport = transport.map_err(|why| {
+                    Missed::For(Failure::Failed(format!("{label} cannot be reached: {why}")))
+                })?;
+                let service = serving.on(transport).await;
                 let service = service.map_err(|error| unreachable(&label, &config.name, &error))?;
                 (service, None)
             }
@@ -314,13 +335,38 @@ impl Drop for Abandoned<'_> {
     }
 }
 
+/// Why a start came to nothing.
+enum Missed {
+    For(Failure),
+    /// It answered, but nothing that fits.
+    Puzzled(Failure),
+}
+
+impl Missed {
+    fn failure(self) -> Failure {
+        match self {
+            Self::For(failure) | Self::Puzzled(failure) => failure,
+        }
+    }
+}
+
+/// Whether a server answered what was not asked, or refused to be asked like that.
+fn is_puzzled(error: &ClientInitializeError) -> bool {
+    matches!(
+        error,
+        ClientInitializeError::ExpectedInitResult(_)
+            | ClientInitializeError::ExpectedInitResponse(_)
+            | ClientInitializeError::JsonRpcError(_)
+            | ClientInitializeError::TransportError { .. }
+    )
+}
+
 async fn child(
     label: &str,
     config: &Config,
     around: &Around,
-    face: Face,
-    stop: &CancellationToken,
-) -> Result<(Service, Mouth), Failure> {
+    serving: Serving,
+) -> Result<(Service, Mouth), Missed> {
     let How::Child {
         command,
         args,
@@ -342,8 +388,8 @@ async fn child(
     };
     let mask = hidden(&around.mask, env);
     let (mouth, ears) = lines::start(label, &spawn, mask)
-        .map_err(|error| Failure::Failed(format!("{label} did not start: {error}")))?;
-    match serve(face, Stdio::new(mouth.clone(), ears), stop).await {
+        .map_err(|error| Missed::For(Failure::Failed(format!("{label} did not start: {error}"))))?;
+    match serving.on(Stdio::new(mouth.clone(), ears)).await {
         Ok(service) => Ok((service, mouth)),
         Err(error) => {
             // How it ended says more than that it did; what is said here counts only for one that lives.
@@ -353,13 +399,18 @@ async fn child(
                     | ClientInitializeError::TransportError { .. }
             );
             if gone && let Ok(how) = tokio::time::timeout(DEATH, mouth.ended()).await {
-                return Err(Failure::Failed(how));
+                return Err(Missed::For(Failure::Failed(how)));
             }
+            let puzzled = is_puzzled(&error);
             mouth.stop(&format!(
                 "does not speak MCP: {}",
                 short(&error.to_string())
             ));
-            Err(Failure::Failed(mouth.ended().await))
+            let failure = Failure::Failed(mouth.ended().await);
+            Err(match puzzled {
+                true => Missed::Puzzled(failure),
+                false => Missed::For(failure),
+            })
         }
     }
 }
@@ -376,28 +427,41 @@ fn hidden(mask: &Mask, env: &BTreeMap<String, String>) -> Mask {
     mask.and(values.map(|(_, value)| value.clone()))
 }
 
-async fn serve<T>(
+/// What a connection is served with.
+struct Serving {
     face: Face,
-    transport: T,
-    stop: &CancellationToken,
-) -> Result<Service, ClientInitializeError>
-where
-    T: Transport<RoleClient> + Send + 'static,
-{
-    // What comes first is what is asked for; a server that knows no version without a handshake gets one.
-    let lifecycle = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-    };
-    serve_client_with_lifecycle_and_ct(face, Throttle::new(transport), lifecycle, stop.clone())
-        .await
+    lifecycle: ClientLifecycleMode,
+    stop: CancellationToken,
 }
 
-fn unreachable(label: &str, name: &str, error: &ClientInitializeError) -> Failure {
-    if error.is_authorization_required() || error.auth_challenge().is_some() {
-        return Failure::Login(format!("{label} wants a login: /mcp login {name}"));
+impl Serving {
+    async fn on<T>(self, transport: T) -> Result<Service, ClientInitializeError>
+    where
+        T: Transport<RoleClient> + Send + 'static,
+    {
+        let transport = Throttle::new(transport);
+        serve_client_with_lifecycle_and_ct(self.face, transport, self.lifecycle, self.stop).await
     }
-    Failure::Failed(format!("{label} cannot be reached: {}", told(error)))
+}
+
+/// What comes first is what is asked for; a server that knows no version without a handshake gets one.
+fn newest() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+fn unreachable(label: &str, name: &str, error: &ClientInitializeError) -> Missed {
+    if error.is_authorization_required() || error.auth_challenge().is_some() {
+        let wanted = format!("{label} wants a login: /mcp login {name}");
+        return Missed::For(Failure::Login(wanted));
+    }
+    let failure = Failure::Failed(format!("{label} cannot be reached: {}", told(error)));
+    match is_puzzled(error) {
+        true => Missed::Puzzled(failure),
+        false => Missed::For(failure),
+    }
 }
 
 /// The cause, without the names of what it came through.

@@ -7,7 +7,7 @@
 use super::progress::Calls;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, Implementation, ListRootsResult, ProgressNotificationParam,
-    Root, RootsCapabilities,
+    ProtocolVersion, Root, RootsCapabilities,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -42,7 +42,9 @@ impl ClientHandler for Face {
     fn get_info(&self) -> ClientConfig {
         let mut can = ClientCapabilities::default();
         can.roots = Some(RootsCapabilities::default());
-        ClientConfig::new(can, Implementation::new("dwell", env!("CARGO_PKG_VERSION")))
+        let own = Implementation::new("dwell", env!("CARGO_PKG_VERSION"));
+        // For a handshake; there is none in what is newer.
+        ClientConfig::new(can, own).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     fn list_roots(

@@ -19,6 +19,8 @@ pub(super) struct Stdio {
     /// What came since the last message.
     lines: usize,
     bytes: usize,
+    /// It has closed its stdout: how it ends is about to be known.
+    silent: bool,
 }
 
 impl Stdio {
@@ -28,6 +30,7 @@ impl Stdio {
             ears,
             lines: 0,
             bytes: 0,
+            silent: false,
         }
     }
 
@@ -59,7 +62,10 @@ impl Transport<RoleClient> for Stdio {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            let line = self.ears.next().await?;
+            let Some(line) = self.ears.next().await else {
+                self.silent = true;
+                return None;
+            };
             match serde_json::from_slice(&line) {
                 Ok(message) => {
                     (self.lines, self.bytes) = (0, 0);
@@ -71,7 +77,9 @@ impl Transport<RoleClient> for Stdio {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.mouth.stop("was let go");
+        if !self.silent {
+            self.mouth.stop("was let go");
+        }
         Ok(())
     }
 }

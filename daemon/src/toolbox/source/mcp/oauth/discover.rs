@@ -31,14 +31,18 @@ pub(super) async fn discover(url: &str) -> Result<Place, String> {
         };
     let issuer_url = parse(&issuer)?;
     let metadata = metadata(&issuer_url).await?;
-    let named = metadata["issuer"].as_str();
-    if let Some(named) =
-        named.filter(|named| named.trim_end_matches('/') != issuer.trim_end_matches('/'))
-    {
-        return Err(format!(
-            "the authorization server {issuer} calls itself {named}"
-        ));
-    }
+    // A tenant's document may name the server of all tenants, but never another host.
+    let issuer = match metadata["issuer"].as_str() {
+        None => issuer,
+        Some(named) if parse(named).is_ok_and(|url| origin(&url) == origin(&issuer_url)) => {
+            named.to_owned()
+        }
+        Some(named) => {
+            return Err(format!(
+                "the authorization server {issuer} calls itself {named}"
+            ));
+        }
+    };
     if !metadata.is_null() {
         let methods = metadata["code_challenge_methods_supported"].as_array();
         if !methods.is_some_and(|methods| methods.contains(&json!("S256"))) {

@@ -11,6 +11,7 @@ mod approval;
 mod attach;
 mod cli;
 mod code_mode;
+mod clients;
 mod command;
 mod compaction;
 mod crash;

@@ -729,3 +729,59 @@ fn a_daemon_of_another_protocol_is_replaced_when_a_person_says_so() {
     tmux.shows("it", "no sessions");
     old.join().unwrap();
 }
+
+#[test]
+fn without_colours_nothing_is_coloured_and_a_dumb_terminal_gets_plain_lines() {
+    let name = "without_colours_nothing_is_coloured_and_a_dumb_terminal_gets_plain_lines";
+    let daemon = TestDaemon::start();
+    let Some(tmux) = Tmux::start(&daemon) else {
+        return skip(name, WHY);
+    };
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let line = command(&daemon, &format!("attach {session}"));
+    tmux.open_sized(
+        "bare",
+        &line.replace("TERM=xterm-256color", "TERM=xterm-256color NO_COLOR=1"),
+        80,
+        24,
+    );
+    tmux.open_sized(
+        "dumb",
+        &line.replace("TERM=xterm-256color", "TERM=dumb"),
+        80,
+        24,
+    );
+    until_true("both to be attached", SOON, || {
+        client.call("session/get", json!({"session": session}))["clients"] == 2
+    });
+    tmux.type_line("bare", "say **bold** `code`");
+    tmux.shows("bare", "bold `code`");
+    let coloured = tmux.coloured("bare");
+    assert!(!coloured.contains('\u{1b}'), "{coloured:?}");
+    let dumb = tmux.shows("dumb", "**bold** `code`");
+    assert!(dumb.contains("> say **bold**"), "{dumb}");
+}
+
+#[test]
+fn vi_keys_edit_the_line_where_a_person_wants_them() {
+    let name = "vi_keys_edit_the_line_where_a_person_wants_them";
+    let daemon = TestDaemon::start();
+    let Some(tmux) = Tmux::start(&daemon) else {
+        return skip(name, WHY);
+    };
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let line = command(&daemon, &format!("attach {session}"));
+    tmux.open_sized("it", &line.replace("TERM=", "DWELL_KEYS=vi TERM="), 80, 24);
+    tmux.shows("it", "insert · ");
+    tmux.type_text("it", "say one two");
+    tmux.press("it", "Escape");
+    tmux.shows("it", "normal · ");
+    tmux.type_text("it", "bcw");
+    tmux.shows("it", "insert · ");
+    tmux.type_line("it", "three");
+    until_true("the turn", SOON, || {
+        client.history(&session).said() == "one three"
+    });
+}

@@ -70,6 +70,12 @@ impl<'a> Tmux<'a> {
         lines.join("\n").trim_end().to_owned()
     }
 
+    /// The same with its colours.
+    pub fn coloured(&self, name: &str) -> String {
+        let done = self.tmux(&["capture-pane", "-p", "-e", "-t", &format!("={name}:")]);
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
     /// Gives the window another size.
     pub fn resize(&self, name: &str, columns: u16, rows: u16) {
         let (columns, rows) = (columns.to_string(), rows.to_string());

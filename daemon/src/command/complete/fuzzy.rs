@@ -46,13 +46,14 @@ pub(super) fn paths(directory: &Path, letters: &str, most: usize) -> Vec<String>
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// How well the letters fit a path, in their order; none if they do not. Letters that begin a name or follow each
-/// other count most, and short paths before long ones. Capitals count only where somebody typed one.
+/// How well the letters fit a path, in their order; none if they do not. Letters that follow each other or begin a name
+/// count most, all of them in one piece in the file's own name above all, and short paths before long ones. Capitals
+/// count only where somebody typed one.
 fn score(path: &str, letters: &str) -> Option<i64> {
     let exact = letters.chars().any(char::is_uppercase);
     let same = |a: char, b: char| a == b || (!exact && a.to_lowercase().eq(b.to_lowercase()));
     let name_at = path.trim_end_matches('/').rfind('/').map_or(0, |at| at + 1);
-    let mut score = 0;
+    let mut score = whole(&path[name_at..], letters, exact);
     let mut rest = path.char_indices();
     let (mut before, mut last) = ('/', None);
     for letter in letters.chars() {
@@ -62,16 +63,28 @@ fn score(path: &str, letters: &str) -> Option<i64> {
             let follows = last.is_some_and(|last: usize| last + 1 == at);
             before = c;
             if same(c, letter) {
-                score += 1
-                    + 8 * i64::from(begins)
-                    + 5 * i64::from(follows)
-                    + 2 * i64::from(at >= name_at);
+                let in_name = at >= name_at;
+                score +=
+                    1 + 8 * i64::from(begins) + 10 * i64::from(follows) + 2 * i64::from(in_name);
                 last = Some(at + c.len_utf8() - 1);
                 break;
             }
         }
     }
     Some(score * 16 - i64::try_from(path.len()).unwrap_or(i64::MAX / 2))
+}
+
+/// What it is worth that a name holds the letters in one piece.
+fn whole(name: &str, letters: &str, exact: bool) -> i64 {
+    let at = match exact {
+        true => name.find(letters),
+        false => name.to_lowercase().find(&letters.to_lowercase()),
+    };
+    match at {
+        Some(0) => 60,
+        Some(_) => 40,
+        None => 0,
+    }
 }
 
 #[cfg(test)]
@@ -113,7 +126,8 @@ mod tests {
 
     #[test]
     fn a_whole_word_at_the_start_of_a_name_comes_first() {
-        let directory = directory(&["lib/unread.rs", "read.rs", "r/e/a/d.rs"]);
-        assert_eq!(paths(directory.path(), "read", 1), ["read.rs"]);
+        let directory = directory(&["lib/unread.rs", "read.rs", "r/e/a/d.rs", "rex/add/read.md"]);
+        let found = paths(directory.path(), "read", 3);
+        assert_eq!(found, ["read.rs", "rex/add/read.md", "lib/unread.rs"]);
     }
 }

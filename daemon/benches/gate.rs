@@ -1,10 +1,6 @@
 //! What the gate adds to a call, without hooks and with one: `cargo bench -p dwelld --bench gate`. Prints; judges nothing.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    reason = "it reports to a terminal"
-)]
+#![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
 use daemon::process::nursery;
 use daemon::toolbox::gate::Run;
@@ -33,7 +29,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .unwrap();
+        .expect("a runtime can be made");
     println!(
         "{:34} {:>12} {:>12} {:>12}",
         "a call", "median", "99th", "target"
@@ -51,10 +47,11 @@ fn main() {
         )
         .await;
         for (name, text) in [("a.py", PYTHON), ("a.mjs", JAVASCRIPT)] {
-            let home = tempfile::tempdir().unwrap();
+            let home = tempfile::tempdir().expect("the temporary directory takes a plugin");
             let plugins = home.path().join(".agents/plugins");
-            std::fs::create_dir_all(&plugins).unwrap();
-            std::fs::write(plugins.join(name), text).unwrap();
+            std::fs::create_dir_all(&plugins).expect("the temporary directory takes a plugin");
+            std::fs::write(plugins.join(name), text)
+                .expect("the temporary directory takes a plugin");
             let workspaces = workspaces(home.path());
             let workspace = workspaces.get(home.path());
             let toolbox = Toolbox::clone(&*workspace.current().await);

@@ -509,10 +509,10 @@ fn the_table_of_faults_names_tests_that_exist() {
 fn missing_tests(table: &str, sources: &[Source]) -> Vec<String> {
     let names = table.split('`').skip(1).step_by(2);
     let names = names
-        .filter_map(|name| Some((name, name.split_once("::")?)))
+        .filter_map(|name| Some((name, name.rsplit_once("::")?)))
         .filter(|(_, (_, test))| !test.is_empty());
     let exists = |file: &str, test: &str| {
-        let name = format!("tests/it/{file}.rs");
+        let name = format!("tests/it/{}.rs", file.replace("::", "/"));
         sources
             .iter()
             .any(|source| source.name == name && source.text.contains(&format!("fn {test}()")))

@@ -76,7 +76,7 @@ fn workspaces(home: &Path) -> Workspaces {
         script_tools: daemon::toolbox::source::script::load::Settings::default(),
         plugins: Means::new(Settings::default(), env, home.join("sdk")),
         servers: daemon::workspace::servers::Means::default(),
-        hooks: Users::new(Vec::new(), || Ok(Vec::new())),
+        hooks: Users::new(Vec::new(), || Ok((Vec::new(), Vec::new()))),
     })
 }
 

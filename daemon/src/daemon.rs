@@ -1,6 +1,7 @@
 //! The daemon put together: it alone builds the parts, hands each what it needs, and owns the order in which they end.
 
 mod desk;
+mod reread;
 
 use crate::command::Commands;
 use crate::config::{Config, Dirs};
@@ -13,7 +14,7 @@ use crate::provider::key;
 use crate::provider::registry::{ProviderConfig, Providers, without_settings};
 use crate::rpc;
 use crate::session::Sessions;
-use crate::session::services::{Limits, Services};
+use crate::session::services::{Limits, Live, Services};
 use crate::shutdown::{self, Shutdown, Signals};
 use crate::store::{Owner, Store};
 use crate::transport::{self, Connections, ListenError, Listener, Place, Service};
@@ -22,6 +23,7 @@ use crate::workspace::plugins::Means;
 use crate::workspace::{self, Places, Workspaces};
 use anyhow::Context;
 use protocol::daemon::{authority, is_server};
+use reread::Reread;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -139,16 +141,17 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     };
     let store = Store::open(&store_path, owner)?;
     let plugins = plugins(&config, &dirs);
+    let limits = Live::new(limits(&config));
     let workspaces = Workspaces::new(Places {
         home: dirs.home.clone(),
         state_dir: dirs.state.clone(),
         script_tools: config.script_tools.clone(),
         servers: servers_of(&config, &dirs, &plugins),
         plugins: plugins.clone(),
-        hooks: user_hooks(&config, &dirs),
+        hooks: user_hooks(&config, &dirs, &limits, &plugins),
     });
     let models = models(&config, &dirs);
-    let parts = (store.clone(), workspaces.clone(), models.clone());
+    let parts = (store.clone(), workspaces.clone(), models.clone(), limits);
     let services = services(&config, &dirs, parts);
     let activity = services.activity.clone();
     let sessions = Sessions::new(services);
@@ -219,7 +222,7 @@ async fn serve(listener: &Listener, service: Service, sessions: &Sessions, shutd
 fn services(
     config: &Config,
     dirs: &Dirs,
-    (store, workspaces, models): (Store, Workspaces, Models),
+    (store, workspaces, models, limits): (Store, Workspaces, Models, Live<Limits>),
 ) -> Services {
     Services {
         store,
@@ -232,13 +235,7 @@ fn services(
             child_env: Arc::new(own_variables().collect()),
         }),
         workspaces,
-        limits: Limits {
-            max_rounds: config.turn.max_rounds,
-            max_reply_bytes: config.turn.max_reply_bytes,
-            history: config.history.tools,
-            compact_at_percent: config.history.compact_at_percent,
-            unload_after_ms: config.session.unload_after_ms,
-        },
+        limits,
         shown: Arc::new(presentation::Settings {
             named: config.toolbox.clone(),
             chosen: config.session.toolbox.clone(),
@@ -253,13 +250,21 @@ fn services(
     }
 }
 
-/// The hooks of `config.toml`, which are the one part of it that is read anew.
-fn user_hooks(config: &Config, dirs: &Dirs) -> Users {
+/// The hooks of `config.toml`, and how all of it is read anew.
+fn user_hooks(config: &Config, dirs: &Dirs, limits: &Live<Limits>, plugins: &Means) -> Users {
     let path = dirs.config.join("config.toml");
-    Users::new(config.hooks.clone(), move || {
-        let read = Config::read(&path).map_err(|error| format!("{error:#}"));
-        read.map(|config| config.hooks)
-    })
+    let reread = Reread::new(path, limits.clone(), plugins.clone());
+    Users::new(config.hooks.clone(), move || reread.run())
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        max_rounds: config.turn.max_rounds,
+        max_reply_bytes: config.turn.max_reply_bytes,
+        history: config.history.tools,
+        compact_at_percent: config.history.compact_at_percent,
+        unload_after_ms: config.session.unload_after_ms,
+    }
 }
 
 /// Tools run as the same user, and could read a key out of a plugin's process: it is given those that are named.

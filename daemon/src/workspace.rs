@@ -107,8 +107,9 @@ impl Workspaces {
         let _ = self.shared.tell.set(tell);
     }
 
-    /// Reads the hooks of `config.toml` anew; with a file that cannot be used they stay as they were.
-    pub async fn reread_hooks(&self) -> Result<(), String> {
+    /// Reads `config.toml` anew; with a file that cannot be used everything stays as it was. Gives what waits for the next
+    /// start.
+    pub async fn reread(&self) -> Result<Vec<String>, String> {
         let hooks = self.shared.places.hooks.clone();
         let reading = tokio::task::spawn_blocking(move || hooks.reread());
         reading.await.map_err(|why| why.to_string())?

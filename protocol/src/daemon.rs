@@ -88,6 +88,14 @@ pub struct DaemonStatus {
     pub replaced: bool,
 }
 
+/// `daemon/reload`'s result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// What has changed and counts from the daemon's next start on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
+}
+
 /// A change that `daemon/watch` tells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -138,7 +146,7 @@ pub trait DaemonRpc {
     /// Starts the plugins of every directory where somebody works anew, and reads the hooks of `config.toml`; its other
     /// settings are read at start alone.
     #[method(name = "reload", param_kind = map)]
-    async fn reload(&self) -> Result<Empty, ErrorObjectOwned>;
+    async fn reload(&self) -> Result<Reloaded, ErrorObjectOwned>;
 
     /// Stops: no new turns, a grace period for running ones, then cancel. Answers before it stops.
     #[method(name = "shutdown", param_kind = map)]

@@ -470,6 +470,43 @@ fn plugin_of_the_documentation_needs_no_sdk() {
 }
 
 #[test]
+fn reload_takes_what_can_count_at_once_and_names_what_waits() {
+    let daemon = daemon_with(&[], "");
+    let (mut client, session) = session(&daemon);
+    let path = daemon.path("config").join("config.toml");
+    let script = "do list {}\ndo list {}\nsay done";
+    assert_eq!(client.turn(&session, script).last()["status"], "completed");
+    fs::write(&path, "[turn]\nmax_rounds = 1\n[limits]\ncalls = 9\n").unwrap();
+    let reloaded = client.call("daemon/reload", json!({}));
+    let waits = "[limits] of config.toml has changed, which counts from the daemon's next start on";
+    assert_eq!(reloaded["waiting"], json!([waits]));
+    assert_eq!(client.turn(&session, script).last()["status"], "max_rounds");
+    let output = command(&mut client, &session, "/reload")["output"].to_string();
+    assert!(output.contains("[limits] of config.toml"), "{output}");
+    fs::write(&path, "").unwrap();
+    assert_eq!(
+        command(&mut client, &session, "/reload")["output"],
+        "reloaded"
+    );
+    assert_eq!(client.turn(&session, script).last()["status"], "completed");
+}
+
+#[test]
+fn provider_of_a_directory_that_is_not_trusted_is_told_how_to_get() {
+    let daemon = daemon_with(&[], "");
+    daemon.write(".agents/plugins/echo.py", ECHO_PYTHON);
+    let ask = ["ask", "-p", "echo", "--model", "parrot", "hello there"];
+    let refused = Dwell::new(&daemon).args(ask).run();
+    let said = refused.stderr;
+    assert!(
+        said.contains("unknown provider: \"echo\"") && said.contains("dwell trust yes"),
+        "{said}"
+    );
+    Dwell::new(&daemon).args(["trust", "yes"]).ok();
+    assert_eq!(Dwell::new(&daemon).args(ask).ok(), "parrot: hello there\n");
+}
+
+#[test]
 fn provider_of_the_documentation_needs_no_sdk() {
     let page = include_str!("../../daemon/docs/plugins.md");
     let text = page.split("```bash\n").nth(2).unwrap();

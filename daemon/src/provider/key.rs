@@ -3,7 +3,7 @@
 use super::preset::is_key_variable;
 use super::registry::Build;
 use super::settings::{Named, Settings};
-use crate::process::mask::Mask;
+use crate::process::mask::{self, Mask};
 use crate::process::{self, Exit, Spawn};
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
@@ -37,7 +37,11 @@ pub(super) async fn find(
         return Ok(trimmed(key.expose_secret().to_owned()));
     }
     match &named.api_key_command {
-        Some(command) => ask(name, command, build).await.map(Some),
+        Some(command) => {
+            let key = ask(name, command, build).await?;
+            mask::learn(key.expose_secret());
+            Ok(Some(key))
+        }
         None => Ok(None),
     }
 }

@@ -8,7 +8,9 @@ use jsonrpsee::core::{RegisterMethodError, SubscriptionError, SubscriptionResult
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::{Extensions, PendingSubscriptionSink};
 use protocol::daemon::handshake::HandshakeRpcServer;
-use protocol::daemon::{ClientInfo, DaemonInfo, DaemonRpcServer, DaemonStatus, InitializeResult};
+use protocol::daemon::{
+    ClientInfo, DaemonInfo, DaemonRpcServer, DaemonStatus, InitializeResult, Reloaded,
+};
 use protocol::error::{ErrorKind, RpcError};
 use protocol::session::Empty;
 use protocol::version::{PROTOCOL, RELEASE, compatible};
@@ -68,10 +70,10 @@ impl DaemonRpcServer for Rpc {
         })
     }
 
-    async fn reload(&self) -> Result<Empty, ErrorObjectOwned> {
+    async fn reload(&self) -> Result<Reloaded, ErrorObjectOwned> {
         let reloaded = self.sessions().reload_all().await;
-        reloaded.map_err(super::error::fail)?;
-        Ok(Empty {})
+        let waiting = reloaded.map_err(super::error::fail)?;
+        Ok(Reloaded { waiting })
     }
 
     async fn shutdown(&self, grace_ms: Option<u64>) -> Result<Empty, ErrorObjectOwned> {

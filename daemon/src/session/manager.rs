@@ -235,7 +235,7 @@ impl Sessions {
         let weak = Arc::downgrade(&self.inner);
         let (left, after) = (
             Arc::clone(&self.services().left),
-            self.services().limits.unload_after_ms,
+            self.services().limits.now().unload_after_ms,
         );
         tokio::spawn(async move {
             loop {

@@ -10,15 +10,15 @@ use crate::workspace::{Workspace, Workspaces};
 use protocol::daemon::Change;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::{Notify, broadcast};
 
 pub struct Services {
     pub store: Store,
     pub providers: Providers,
     pub workspaces: Workspaces,
-    pub limits: Limits,
+    pub limits: Live<Limits>,
     /// How tools are shown to models.
     pub shown: Arc<presentation::Settings>,
     /// Where tools keep output that is too long for a model; a folder a session.
@@ -48,7 +48,11 @@ impl Services {
             env: Some(env),
         };
         let built = self.providers.build(name, options).await;
-        built.map_err(|error| match error {
+        let error = match built {
+            Ok(provider) => return Ok(provider),
+            Err(error) => error,
+        };
+        let error = match error {
             BuildError::Unknown {
                 name,
                 mut available,
@@ -61,12 +65,42 @@ impl Services {
                 BuildError::Unknown { name, available }
             }
             BuildError::Failed(why) => BuildError::Failed(why),
+        };
+        Err(match (&error, workspace.ignores_plugins().await) {
+            (BuildError::Unknown { .. }, true) => BuildError::Failed(format!(
+                "{error} This directory's own plugins do not count before it is trusted: `dwell trust` shows them, `dwell trust yes` trusts them."
+            )),
+            _ => error,
         })
     }
 }
 
+/// A value that may be set anew while the daemon runs; a cheap handle.
+#[derive(Debug, Default)]
+pub struct Live<T>(Arc<RwLock<T>>);
+
+impl<T: Copy> Live<T> {
+    pub fn new(value: T) -> Self {
+        Self(Arc::new(RwLock::new(value)))
+    }
+
+    pub fn now(&self) -> T {
+        *self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set(&self, value: T) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = value;
+    }
+}
+
+impl<T> Clone for Live<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
 /// Settings that sessions read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Round trips in a turn.
     pub max_rounds: u32,

@@ -45,12 +45,13 @@ pub struct Users {
     read: Arc<Read>,
 }
 
-type Read = dyn Fn() -> Result<Vec<ShellHook>, String> + Send + Sync;
+/// The hooks, and what people should know of the rest of the file.
+type Read = dyn Fn() -> Result<(Vec<ShellHook>, Vec<String>), String> + Send + Sync;
 
 impl Users {
     pub fn new<F>(now: Vec<ShellHook>, read: F) -> Self
     where
-        F: Fn() -> Result<Vec<ShellHook>, String> + Send + Sync + 'static,
+        F: Fn() -> Result<(Vec<ShellHook>, Vec<String>), String> + Send + Sync + 'static,
     {
         Self {
             now: Arc::new(Mutex::new(now)),
@@ -59,10 +60,10 @@ impl Users {
     }
 
     /// Reads them anew; blocks on the disk. With a file that cannot be used they stay as they were.
-    pub(super) fn reread(&self) -> Result<(), String> {
-        let new = (self.read)()?;
+    pub(super) fn reread(&self) -> Result<Vec<String>, String> {
+        let (new, notes) = (self.read)()?;
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = new;
-        Ok(())
+        Ok(notes)
     }
 
     fn now(&self) -> Vec<ShellHook> {

@@ -20,6 +20,7 @@ use crate::stdio_rpc::Host;
 use crate::toolbox::Toolbox;
 pub(super) use find::{Found, of as found};
 use plugin::Plugin;
+use protocol::approval::{TrustFile, TrustState};
 use protocol::id::SessionId;
 use protocol::provider::ProviderInfo;
 use serde::Deserialize;
@@ -68,7 +69,7 @@ impl Default for Settings {
 /// What plugins are started with, in every directory; a cheap handle.
 #[derive(Clone, Default)]
 pub struct Means {
-    pub settings: Settings,
+    settings: Arc<Mutex<Settings>>,
     /// The daemon's own environment, without the keys that plugins are not to have.
     pub env: Arc<BTreeMap<String, String>>,
     /// Where the SDKs are put.
@@ -84,7 +85,7 @@ pub struct Means {
 impl Means {
     pub fn new(settings: Settings, env: BTreeMap<String, String>, sdk: PathBuf) -> Self {
         Self {
-            settings,
+            settings: Arc::new(Mutex::new(settings)),
             env: Arc::new(env),
             sdk,
             mask: Mask::default(),
@@ -116,12 +117,21 @@ impl Means {
         }
     }
 
+    /// Other deadlines from now on; which keys plugins are given stays as it was.
+    pub fn set(&self, settings: Settings) {
+        *held(&self.settings) = settings;
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        held(&self.settings).on_failure
+    }
+
     fn hook(&self) -> Duration {
-        Duration::from_millis(self.settings.hook_ms)
+        Duration::from_millis(held(&self.settings).hook_ms)
     }
 
     fn setup(&self) -> Duration {
-        Duration::from_millis(self.settings.setup_ms)
+        Duration::from_millis(held(&self.settings).setup_ms)
     }
 }
 
@@ -280,6 +290,14 @@ impl Workspace {
     pub fn needed_by(&self, session: &SessionId) {
         self.watching.use_it();
         self.plugins.needed_by(session);
+    }
+
+    /// Whether the directory has plugins that do not count, since nobody has decided on them.
+    pub async fn ignores_plugins(&self) -> bool {
+        let trust = self.trust().await;
+        let own = |file: &TrustFile| file.path.starts_with(".agents/plugins/");
+        matches!(trust.state, TrustState::Undecided | TrustState::Changed)
+            && trust.files.iter().any(own)
     }
 
     /// What plugins add to the slash commands, the later ones last.

@@ -27,7 +27,7 @@ impl Place {
             script_tools: crate::toolbox::source::script::load::Settings::default(),
             plugins: super::plugins::Means::default(),
             servers: super::servers::Means::default(),
-            hooks: super::hooks::Users::new(Vec::new(), || Ok(Vec::new())),
+            hooks: super::hooks::Users::new(Vec::new(), || Ok((Vec::new(), Vec::new()))),
         };
         Self {
             root,

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 impl Actor {
     /// Puts in order what an earlier daemon left: waits go on, everything else is ended and said so.
     pub(super) async fn recover(&mut self) {
-        let max_rounds = self.shared.services.limits.max_rounds;
+        let max_rounds = self.shared.services.limits.now().max_rounds;
         let plan = restart::plan(&self.state, max_rounds, self.waits());
         if !plan.drafts.is_empty()
             && self
@@ -177,8 +177,8 @@ impl Actor {
             env: Arc::clone(&self.shared.env),
             spill_dir: self.spill_dir(),
             toolkit: Arc::new(Toolbox::default()),
-            max_reply_bytes: self.shared.services.limits.max_reply_bytes,
-            compact_at_percent: self.shared.services.limits.compact_at_percent,
+            max_reply_bytes: self.shared.services.limits.now().max_reply_bytes,
+            compact_at_percent: self.shared.services.limits.now().compact_at_percent,
             cancel: cancel.clone(),
             port,
         };
@@ -234,7 +234,7 @@ impl Actor {
     }
 
     pub(super) async fn next(&mut self) -> SessionResult<Work> {
-        match step::next_step(&self.state, self.shared.services.limits.max_rounds) {
+        match step::next_step(&self.state, self.shared.services.limits.now().max_rounds) {
             Step::Idle => Ok(Work::Over),
             Step::CallModel(round) => {
                 let message = self.state.next_message();
@@ -394,7 +394,7 @@ impl Actor {
         result: Map<String, Value>,
         ms: u64,
     ) -> SessionResult<Work> {
-        let max = self.shared.services.limits.max_rounds;
+        let max = self.shared.services.limits.now().max_rounds;
         let step = step::after_call(&self.state, &call, &result, max);
         let turn = self.turn_id();
         let mut drafts = restart::ending(&self.state, call, turn.clone(), result, ms);

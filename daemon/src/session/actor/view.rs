@@ -125,7 +125,7 @@ impl Actor {
     pub(super) fn messages(&self) -> Vec<Message> {
         self.state
             .conversation
-            .messages(self.shared.services.limits.history)
+            .messages(self.shared.services.limits.now().history)
     }
 
     pub(super) fn spill_dir(&self) -> PathBuf {

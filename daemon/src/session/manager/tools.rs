@@ -268,20 +268,21 @@ impl Sessions {
         taken.map_err(SessionError::Refused)
     }
 
-    /// Starts the plugins of a session's directory anew and reads the hooks; tells what is wrong.
+    /// Starts the plugins of a session's directory anew and reads `config.toml`; tells what is wrong, and what waits.
     pub async fn reload(&self, session: &SessionId) -> SessionResult<Vec<String>> {
         let handle = self.open(session).await?;
-        let reread = self.services().workspaces.reread_hooks().await;
+        let reread = self.services().workspaces.reread().await;
         handle.shared.workspace.reload().await;
         let toolbox = handle.shared.workspace.current().await;
-        let problems = reread.err().into_iter();
+        let problems = reread.unwrap_or_else(|why| vec![why]).into_iter();
         Ok(problems.chain(toolbox.problems().iter().cloned()).collect())
     }
 
-    /// As `reload`, in every directory where somebody works. An error is about `config.toml`; the rest is done then too.
-    pub async fn reload_all(&self) -> SessionResult<()> {
+    /// As `reload`, in every directory where somebody works; gives what waits for the next start. An error is about
+    /// `config.toml`; the rest is done then too.
+    pub async fn reload_all(&self) -> SessionResult<Vec<String>> {
         let workspaces = &self.services().workspaces;
-        let reread = workspaces.reread_hooks().await;
+        let reread = workspaces.reread().await;
         let open = workspaces.open();
         futures_util::future::join_all(open.iter().map(|workspace| workspace.reload())).await;
         reread.map_err(SessionError::Refused)

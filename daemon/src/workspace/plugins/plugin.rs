@@ -121,7 +121,7 @@ impl Plugin {
 
     /// Why calls may lack a guard of it.
     pub(super) fn unguarded(&self) -> Option<String> {
-        match self.means.settings.on_failure {
+        match self.means.on_failure() {
             OnFailure::Refuse => held(&self.told).unguarded.clone(),
             OnFailure::Ignore => None,
         }

@@ -97,7 +97,7 @@ pub(super) fn attach_long(binaries: &Binaries, report: &mut Report) {
             "session/say",
             json!({"session": session, "text": format!("line {n}")}),
         ));
-        if asked.len() == 500 {
+        if asked.len() == 32 {
             asked.drain(..).for_each(|id| {
                 client.response(id).unwrap();
             });

@@ -1,8 +1,9 @@
 //! A JSON Schema that a reply must fit: what the model is told of it, and whether a reply does. Must never let through
 //! what does not validate.
 
+mod check;
+
 use crate::error::Failure;
-use jsonschema::Validator;
 use serde_json::Value;
 use std::path::Path;
 
@@ -12,7 +13,7 @@ const FAULTS: usize = 5;
 /// A schema and how it stands in its file.
 #[derive(Debug)]
 pub(super) struct Schema {
-    validator: Validator,
+    schema: Value,
     text: String,
 }
 
@@ -27,8 +28,10 @@ impl Schema {
 
     fn parse(text: String) -> Result<Self, String> {
         let schema: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-        let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
-        Ok(Self { validator, text })
+        match check::unknown(&schema) {
+            Some(what) => Err(what),
+            None => Ok(Self { schema, text }),
+        }
     }
 
     /// What is asked, and in which form the answer is wanted.
@@ -50,15 +53,8 @@ impl Schema {
     pub(super) fn check(&self, reply: &str) -> Result<Value, String> {
         let value: Value = serde_json::from_str(unfenced(reply))
             .map_err(|error| format!("it is no JSON: {error}"))?;
-        let faults: Vec<String> = self
-            .validator
-            .iter_errors(&value)
-            .take(FAULTS)
-            .map(|error| match error.instance_path().to_string() {
-                path if path.is_empty() => error.to_string(),
-                path => format!("{error} (at {path})"),
-            })
-            .collect();
+        let mut faults = check::faults(&self.schema, &value);
+        faults.truncate(FAULTS);
         match faults.is_empty() {
             true => Ok(value),
             false => Err(faults.join("; ")),

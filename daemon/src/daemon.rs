@@ -17,6 +17,7 @@ use crate::session::Sessions;
 use crate::session::services::{Limits, Live, Services};
 use crate::shutdown::{self, Shutdown, Signals};
 use crate::store::{Owner, Store};
+use crate::toolbox::source::client::Provided;
 use crate::transport::{self, Connections, ListenError, Listener, Place, Service};
 use crate::workspace::hooks::Users;
 use crate::workspace::plugins::Means;
@@ -188,6 +189,7 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     }
     tracing::info!(socket = %listener.socket().display(), pid = std::process::id(), "dwelld is ready");
     shutdown::notify_ready();
+    tokio::spawn(shutdown::keep_watchdog());
     serve(&listener, service, &sessions, &shutdown).await;
     tokio::select! {
         () = store.close() => {}
@@ -226,6 +228,7 @@ fn services(
 ) -> Services {
     Services {
         store,
+        provided: Provided::default(),
         providers: Providers::new(ProviderConfig {
             env: Arc::new(|name| std::env::var(name).ok()),
             settings: config.provider.clone(),

@@ -10,6 +10,7 @@ mod detach;
 mod error;
 mod later;
 mod model;
+mod provide;
 mod provider;
 mod session;
 mod tool;

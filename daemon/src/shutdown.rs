@@ -130,6 +130,20 @@ pub fn notify_stopping() {
     notify(sd_notify::NotifyState::Stopping);
 }
 
+/// Tells the service manager, if it wants to know, that the daemon lives: thrice as often as it asks for. No timer
+/// runs where nobody asks.
+pub async fn keep_watchdog() {
+    let Some(limit) = sd_notify::watchdog_enabled() else {
+        return;
+    };
+    let mut ticks = tokio::time::interval(limit / 3);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        notify(sd_notify::NotifyState::Watchdog);
+    }
+}
+
 fn notify(state: sd_notify::NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(%error, "cannot notify the service manager");

@@ -153,6 +153,19 @@ pub struct ProvidedTool {
     pub aliases: Vec<String>,
 }
 
+/// The notification `tool_asked`, to the client that offered the tool: it runs the call and answers with `tool/answer`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolAsked {
+    /// The session that the call belongs to.
+    pub session: SessionId,
+    /// Names the call in `tool/answer`: the session's id and the call's own, so that it is unique everywhere.
+    pub call: CallId,
+    /// The tool's real name.
+    pub name: String,
+    /// Exactly what was allowed, valid by the tool's schema.
+    pub arguments: Map<String, Value>,
+}
+
 /// What `tool/check` found about the scripts of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolCheck {
@@ -215,7 +228,8 @@ pub trait ToolRpc {
         env: Option<BTreeMap<String, String>>,
     ) -> Result<ToolCheck, ErrorObjectOwned>;
 
-    /// Offers tools that run in the calling client; they go with its connection.
+    /// Offers tools that run in the calling client, in the place of what it offered for the session before; they go with its
+    /// connection. A call comes as the notification `tool_asked`, after all that any call needs to run.
     #[method(name = "provide", param_kind = map, with_extensions)]
     async fn provide(
         &self,
@@ -223,7 +237,7 @@ pub trait ToolRpc {
         tools: Vec<ProvidedTool>,
     ) -> Result<Empty, ErrorObjectOwned>;
 
-    /// Answers a `tool_asked`.
+    /// Answers a `tool_asked`. A call that nobody waits for any more is -32002.
     #[method(name = "answer", param_kind = map, with_extensions)]
     async fn answer_tool(
         &self,

@@ -50,6 +50,24 @@ const said = events.filter(({ type }) => type === "said").map(({ text }) => text
 assert.equal(said.join(""), "grün 😀, done");
 assert.equal(readFileSync("vscode.txt", "utf8"), "ran\n");
 
+// A tool of the editor's own, which the model calls and the editor runs.
+connection.onNotification("tool_asked", ({ call: asked, name, arguments: { line } }) => {
+  assert.equal(name, "buffer_text");
+  call("tool/answer", { call: asked, result: { content: `line ${line} of the buffer` } });
+});
+const bufferText = {
+  name: "buffer_text",
+  description: "A line of the buffer that is open in the editor, saved or not.",
+  params: { line: { type: "integer", description: "Which" } },
+  required: ["line"],
+};
+await call("tool/provide", { session, tools: [bufferText] });
+await call("turn/start", { session, text: 'do buffer_text {"line": 7}\nsay read' });
+const { approval } = await next("approval_asked");
+await call("approval/answer", { approval, answer: "allow" });
+assert.deepEqual((await next("done")).result, { content: "line 7 of the buffer", ok: true });
+assert.equal((await next("turn_ended")).status, "completed");
+
 // One that is stopped.
 await call("turn/start", { session, text: "wait 60000" });
 await call("turn/cancel", { session });

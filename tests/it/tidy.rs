@@ -45,6 +45,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "workspace",
             "command",
             "model",
+            // The port through which a client's tools run, which a connection stands behind.
+            "toolbox::source::client::Offerer",
             "toolbox::source::script::agent",
             "transport::Context",
             "shutdown",

@@ -374,3 +374,118 @@ fn running(daemon: &TestDaemon, mark: &str) -> (TestClient, String) {
     });
     (client, session)
 }
+
+/// The approval of the next question, answered with yes.
+fn allow(client: &mut TestClient) {
+    let asked = client.until_type("approval_asked");
+    let approval = asked.last()["approval"].clone();
+    client.answer(&approval, "allow").unwrap();
+}
+
+fn buffer_text() -> Value {
+    json!([{"name": "buffer_text", "description": "text", "params": {"line": {"type": "integer"}},
+            "required": ["line"], "aliases": ["buffer"]}])
+}
+
+#[test]
+fn a_clients_tool_is_called_by_the_model_and_run_by_the_client() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.call(
+        "tool/provide",
+        json!({"session": session, "tools": buffer_text()}),
+    );
+    let list = client.call("tool/list", json!({"session": session}));
+    let shown = list["tools"].as_array().unwrap().iter();
+    let shown = shown
+        .clone()
+        .find(|tool| tool["function"]["name"] == "buffer_text");
+    assert_eq!(shown.unwrap()["source"], "client");
+
+    client.attach(&session, None);
+    client.start(&session, "do buffer {\"line\": 7}\nsay read");
+    allow(&mut client);
+    let asked = client.take("the call", |line| line["method"] == "tool_asked");
+    let asked = &asked["params"];
+    assert_eq!(
+        (&asked["name"], &asked["arguments"]),
+        (&json!("buffer_text"), &json!({"line": 7}))
+    );
+    assert_eq!(asked["session"], session.as_str());
+    let mut other = daemon.client();
+    let answer = json!({"call": asked["call"], "result": {"content": "text"}});
+    assert_eq!(
+        other.fault("tool/answer", answer.clone()).code,
+        -32002,
+        "it was not asked"
+    );
+    client.call("tool/answer", answer.clone());
+    let events = client.until_ended();
+    assert_eq!(
+        events.one("done")["result"],
+        json!({"content": "text", "ok": true})
+    );
+    assert_eq!(client.fault("tool/answer", answer).code, -32002, "once");
+
+    // What does not fit never reaches the client.
+    let wrong = client.call(
+        "tool/run",
+        json!({"session": session, "name": "buffer_text"}),
+    );
+    assert_eq!(wrong["ok"], false);
+}
+
+#[test]
+fn a_clients_tools_go_with_its_connection() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let mut offering = daemon.client();
+    offering.call(
+        "tool/provide",
+        json!({"session": session, "tools": buffer_text()}),
+    );
+    client.attach(&session, None);
+    client.start(&session, "do buffer_text {\"line\": 7}\nsay on");
+    allow(&mut client);
+    offering.take("the call", |line| line["method"] == "tool_asked");
+    drop(offering);
+    let events = client.until_ended();
+    let result = &events.one("done")["result"];
+    assert!(
+        result["error"].as_str().unwrap().contains("has gone"),
+        "{result}"
+    );
+    assert_eq!(events.last()["status"], "completed");
+    let list = client.call("tool/list", json!({"session": session}));
+    assert!(!list.to_string().contains("buffer_text"), "{list}");
+    client.start(&session, "do buffer_text {\"line\": 7}\nsay on");
+    let none = client.until_ended();
+    let error = none.one("done")["result"]["error"].clone();
+    assert!(
+        error.as_str().unwrap().starts_with("unknown tool"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_cancel_ends_a_call_that_a_client_runs() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.call(
+        "tool/provide",
+        json!({"session": session, "tools": buffer_text()}),
+    );
+    client.attach(&session, None);
+    client.start(&session, "do buffer_text {\"line\": 7}\nsay on");
+    allow(&mut client);
+    client.take("the call", |line| line["method"] == "tool_asked");
+    client.call("turn/cancel", json!({"session": session}));
+    assert_eq!(client.until_ended().last()["status"], "cancelled");
+    // Nothing offered any more: the place is taken by what is offered last.
+    client.call("tool/provide", json!({"session": session, "tools": []}));
+    let list = client.call("tool/list", json!({"session": session}));
+    assert!(!list.to_string().contains("buffer_text"), "{list}");
+}

@@ -8,7 +8,7 @@ use protocol::error::{ErrorKind, RpcError};
 use protocol::version::RELEASE;
 
 /// Methods that a client may call and this build answers with -32601, for `initialize`'s capabilities.
-pub(super) const ABSENT: &[&str] = &["rpc.discover", "tool/answer", "tool/provide"];
+pub(super) const ABSENT: &[&str] = &["rpc.discover"];
 
 /// The one method that belongs to no trait.
 pub(super) fn module() -> Result<RpcModule<()>, RegisterMethodError> {

@@ -2,11 +2,13 @@
 
 use super::Rpc;
 use super::attachments::Concerns;
+use super::caller;
 use super::error::{expression, fail};
-use super::later::absent;
+use super::provide::offerer;
 use jsonrpsee::Extensions;
 use jsonrpsee::core::async_trait;
 use jsonrpsee::types::ErrorObjectOwned;
+use protocol::error::{ErrorKind, RpcError};
 use protocol::id::{CallId, SessionId};
 use protocol::session::Empty;
 use protocol::tool::{
@@ -68,20 +70,33 @@ impl ToolRpcServer for Rpc {
 
     async fn provide(
         &self,
-        _extensions: &Extensions,
-        _session: SessionId,
-        _tools: Vec<ProvidedTool>,
+        extensions: &Extensions,
+        session: SessionId,
+        tools: Vec<ProvidedTool>,
     ) -> Result<Empty, ErrorObjectOwned> {
-        Err(absent("tool/provide"))
+        self.check_controls(extensions, Concerns::Session(&session), "offer tools")?;
+        let (connection, of) = offerer(caller(extensions)?);
+        let offered = self
+            .sessions()
+            .provide(&session, connection, &of, tools)
+            .await;
+        offered.map(|()| Empty {}).map_err(fail)
     }
 
     async fn answer_tool(
         &self,
-        _extensions: &Extensions,
-        _call: CallId,
-        _result: Map<String, Value>,
+        extensions: &Extensions,
+        call: CallId,
+        result: Map<String, Value>,
     ) -> Result<Empty, ErrorObjectOwned> {
-        Err(absent("tool/answer"))
+        let (connection, _) = offerer(caller(extensions)?);
+        match self.sessions().answer_tool(connection, &call, result) {
+            true => Ok(Empty {}),
+            false => {
+                let why = format!("no call \"{call}\" waits for this client");
+                Err(RpcError::new(ErrorKind::NotFound, why).into())
+            }
+        }
     }
 }
 

@@ -37,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 /// What an actor and those who hold its handle share, fixed while it is loaded.
 pub struct Shared {
+    pub id: SessionId,
     pub services: Arc<Services>,
     pub workspace: Arc<Workspace>,
     pub cwd: PathBuf,

@@ -12,7 +12,8 @@ use std::sync::Arc;
 impl Shared {
     /// The session's tools as the files are now.
     pub async fn tools(&self) -> Arc<Toolbox> {
-        self.workspace.tools_for(self.agent.as_ref()).await
+        let tools = self.workspace.tools_for(self.agent.as_ref()).await;
+        self.services.provided.over(&self.id, tools)
     }
 
     /// The system prompt of a round trip of this turn.

@@ -202,6 +202,7 @@ impl Sessions {
         let workspace = self.services().workspaces.get(&cwd);
         workspace.needed_by(&row.id);
         let shared = Shared {
+            id: row.id.clone(),
             services: Arc::clone(&self.inner.services),
             workspace,
             env: Arc::new(create::env_of(&row.settings)),

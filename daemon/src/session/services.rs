@@ -6,6 +6,7 @@ use crate::presentation;
 use crate::provider::Provider;
 use crate::provider::registry::{BuildError, BuildOptions, Providers};
 use crate::store::Store;
+use crate::toolbox::source::client::Provided;
 use crate::workspace::{Workspace, Workspaces};
 use protocol::daemon::Change;
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ pub struct Services {
     pub limits: Live<Limits>,
     /// How tools are shown to models.
     pub shown: Arc<presentation::Settings>,
+    /// Tools that clients offer.
+    pub provided: Provided,
     /// Where tools keep output that is too long for a model; a folder a session.
     pub spill_dir: PathBuf,
     /// What `daemon/watch` tells. A watcher that falls behind lists anew.

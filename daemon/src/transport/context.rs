@@ -90,6 +90,11 @@ impl Context {
         self.outgoing.send(message).await.is_ok()
     }
 
+    /// Whether the connection is gone.
+    pub fn is_gone(&self) -> bool {
+        self.gone.is_cancelled()
+    }
+
     /// Resolves when the connection is gone: for handlers that wait for something on the caller's behalf.
     pub async fn gone(&self) {
         self.gone.cancelled().await;

@@ -9,16 +9,17 @@ use crate::session::message::{ByHand, Handle, Msg};
 use crate::session::port::Port;
 use crate::session::{SessionError, SessionResult, shown};
 use crate::toolbox::gate::Run;
+use crate::toolbox::source::client::Offerer;
 use crate::toolbox::source::script::agent::{Choice, Definition};
 use crate::workspace::Workspace;
 use crate::workspace::plugins::Slash;
 use crate::workspace::servers::{ServerInfo, ServerPrompt};
 use crate::workspace::skills::{Existing, Offer, Skill, Taken};
 use protocol::expression::Expression;
-use protocol::id::SessionId;
+use protocol::id::{CallId, SessionId};
 use protocol::provider::{ModelInfo, ProviderInfo, ProviderInstance};
 use protocol::session::Session;
-use protocol::tool::{SourceInfo, ToolCheck, ToolList, ToolboxInfo};
+use protocol::tool::{ProvidedTool, SourceInfo, ToolCheck, ToolList, ToolboxInfo};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,6 +49,27 @@ impl Sessions {
         let handle = self.open(session).await?;
         let rules = Port::new(handle.clone()).rules().await;
         Ok(handle.shared.describe_all(&rules).await)
+    }
+
+    /// Tools that a client offers for a session and runs itself.
+    pub async fn provide(
+        &self,
+        session: &SessionId,
+        connection: u64,
+        of: &Arc<dyn Offerer>,
+        tools: Vec<ProvidedTool>,
+    ) -> SessionResult<()> {
+        self.open(session).await?;
+        let offered = self
+            .services()
+            .provided
+            .offer(session, connection, of, tools);
+        offered.map_err(SessionError::Invalid)
+    }
+
+    /// A client's result of a call of a tool that it offered; false when nobody waits for it.
+    pub fn answer_tool(&self, connection: u64, call: &CallId, result: Map<String, Value>) -> bool {
+        self.services().provided.answer(connection, call, result)
     }
 
     /// Runs a tool through the gate, as a model's call would. It goes on when the caller goes away.

@@ -26,6 +26,10 @@ struct Cli {
     #[arg(short = 'V', long)]
     version: bool,
 
+    /// The daemon of another machine, reached with `ssh HOST dwell proxy`; `:/DIR` behind it is the directory there [env: DWELL_HOST]
+    #[arg(long, global = true, value_name = "HOST", conflicts_with = "socket")]
+    host: Option<String>,
+
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -35,6 +39,9 @@ A SESSION is an id, the beginning of one that fits no other, or `last`: this dir
 
 Environment:
   DWELL_SOCKET    the daemon's socket
+  DWELL_HOST      as --host
+  DWELL_SSH       what is run for --host [default: ssh]
+  DWELL_REMOTE    dwell on that machine [default: dwell]
   DWELL_PROVIDER  the provider of new sessions
   DWELL_ENV       names of further variables that tools may see, separated by commas
   DWELL_KEYS      vi: vi's keys while typing
@@ -72,7 +79,12 @@ pub(crate) fn main() -> i32 {
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
-    let place = Place::find(cli.socket)?;
+    let named = || std::env::var("DWELL_HOST").ok();
+    let host = cli
+        .host
+        .or_else(|| named().filter(|_| cli.socket.is_none()));
+    let host = host.filter(|host| !host.is_empty());
+    let place = Place::find(cli.socket, host.as_deref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -18,6 +18,7 @@ mod model;
 mod new;
 mod pick;
 mod providers;
+mod proxy;
 mod queue;
 mod rename;
 mod rm;
@@ -115,6 +116,8 @@ commands! {
     Completions => completions,
     /// Write the manual's pages
     Man => man,
+    /// Pass standard input and output on to the daemon, as `--host` has it done on another machine
+    Proxy => proxy,
     /// Call a method of the daemon
     Rpc => rpc,
 }

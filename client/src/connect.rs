@@ -1,7 +1,10 @@
 //! A connection to the daemon: found, or started when none answers, and made sure of by a handshake. Must never stop a
 //! daemon, whatever it speaks.
 
+mod remote;
 mod start;
+
+pub(crate) use remote::Remote;
 
 use crate::error::{Exit, Failure};
 use crate::place::Place;
@@ -78,13 +81,12 @@ pub(crate) async fn connect(
     start: Start,
     speak: Speak,
 ) -> Result<Connection, Failure> {
+    if let Some(remote) = &place.remote {
+        return far(place, remote, start, speak).await;
+    }
     let until = tokio::time::Instant::now() + DYING;
     loop {
-        let stream = match (reach(place).await?, start) {
-            (Some(stream), _) => stream,
-            (None, Start::IfNeeded) => start::start(place).await?,
-            (None, Start::Never) => return Err(not_running(place)),
-        };
+        let stream = raw(place, start).await?;
         match shake(place, stream, speak).await {
             Ok(connection) => return Ok(connection),
             Err(Unshaken::Said(failure)) => return Err(failure),
@@ -94,6 +96,30 @@ pub(crate) async fn connect(
             }
             Err(Unshaken::Lost(failure)) => return Err(failure),
         }
+    }
+}
+
+/// Connects to the daemon of another machine. How long that takes is up to ssh, which may ask a person.
+async fn far(
+    place: &Place,
+    remote: &Remote,
+    start: Start,
+    speak: Speak,
+) -> Result<Connection, Failure> {
+    let mut way = remote.open(start)?;
+    match shake(place, way.stream()?, speak).await {
+        Ok(connection) => Ok(connection),
+        Err(Unshaken::Said(failure)) => Err(failure),
+        Err(Unshaken::Lost(failure)) => Err(way.why(failure).await),
+    }
+}
+
+/// A stream to the daemon of this machine, started if need be: what `dwell proxy` passes bytes to.
+pub(crate) async fn raw(place: &Place, start: Start) -> Result<UnixStream, Failure> {
+    match (reach(place).await?, start) {
+        (Some(stream), _) => Ok(stream),
+        (None, Start::IfNeeded) => start::start(place).await,
+        (None, Start::Never) => Err(not_running(place)),
     }
 }
 
@@ -170,7 +196,11 @@ async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connec
         .request_timeout(CALL)
         .max_buffer_capacity_per_subscription(BEHIND)
         .build_with_tokio(sender, receiver);
-    let asked = tokio::time::timeout(HANDSHAKE, initialize(&client)).await;
+    let limit = match place.remote {
+        Some(_) => remote::HANDSHAKE,
+        None => HANDSHAKE,
+    };
+    let asked = tokio::time::timeout(limit, initialize(&client)).await;
     let answer = asked.map_err(|_| Unshaken::Said(silent(place)))?;
     match (answer, speak) {
         (Ok(result), speak) if compatible(result.protocol) || speak == Speak::Any => {

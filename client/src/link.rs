@@ -13,6 +13,13 @@ use std::time::Duration;
 /// How often a lost connection is tried again, with growing pauses, before it is given up.
 const ATTEMPTS: u32 = 7;
 
+/// The same for another machine: a network comes back after minutes.
+const FAR_ATTEMPTS: u32 = 40;
+
+/// The longest pause between two of them.
+const PAUSE: Duration = Duration::from_secs(1);
+const FAR_PAUSE: Duration = Duration::from_secs(5);
+
 /// How many of these only wait for a daemon, and start none.
 const WAITING: u32 = 3;
 
@@ -93,6 +100,10 @@ impl Link {
         if self.generation.get() != broken {
             return Ok(());
         }
+        let (attempts, longest) = match self.place.remote {
+            Some(_) => (FAR_ATTEMPTS, FAR_PAUSE),
+            None => (ATTEMPTS, PAUSE),
+        };
         let mut pause = Duration::from_millis(50);
         for attempt in 1.. {
             // Whoever looks after the daemon may bring it back by himself.
@@ -106,21 +117,25 @@ impl Link {
                     self.generation.set(broken + 1);
                     return Ok(());
                 }
-                Err(_) if attempt >= ATTEMPTS && self.was_stopped() => return Err(stopped()),
-                Err(failure) if attempt >= ATTEMPTS || !may_pass(&failure) => {
+                Err(_)
+                    if attempt >= attempts && self.was_stopped() && self.place.remote.is_none() =>
+                {
+                    return Err(stopped());
+                }
+                Err(failure) if attempt >= attempts || !may_pass(&failure) => {
                     return Err(failure.context("the connection to the daemon was lost"));
                 }
                 Err(_) => tokio::time::sleep(pause).await,
             }
-            pause = (pause * 2).min(Duration::from_secs(1));
+            pause = (pause * 2).min(longest);
         }
         Ok(())
     }
 
     /// A daemon that was told to stop takes its socket away; one that died leaves it. Only the latter is brought back
-    /// by clients that happen to be there.
+    /// by clients that happen to be there. On another machine nobody can tell, so none is brought back there.
     fn was_stopped(&self) -> bool {
-        !self.place.candidates().iter().any(|path| path.exists())
+        self.place.remote.is_some() || !self.place.candidates().iter().any(|path| path.exists())
     }
 }
 

@@ -69,12 +69,12 @@ pub(crate) async fn create_as(
     title: Option<String>,
     agent: Option<Agent>,
 ) -> Result<Session, Failure> {
-    let env = environment::for_session();
+    let env = link.place().environment();
     let session = link.call_once(async |client| {
         SessionRpcClient::create(
             client,
             cwd.to_string(),
-            Some(env.clone()),
+            env.clone(),
             title.clone(),
             model.provider(),
             model.model(),
@@ -94,6 +94,9 @@ pub(crate) async fn create_as(
 
 /// A server that the provider will not talk to though this shell names it.
 fn tell_left_out(link: &Link, provider: &str) -> Result<(), Failure> {
+    if link.place().remote.is_some() {
+        return Ok(());
+    }
     let (connection, _) = link.connection();
     match environment::left_out(provider, &connection.servers) {
         Some(note) => out::note(&Paint::of(&std::io::stderr()).dress(Part::Quiet, &note)),

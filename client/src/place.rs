@@ -1,8 +1,11 @@
 //! Where things are on this machine: the socket, the daemon's record, logs, the history of typed lines.
 //! Must never create anything.
 
+use crate::connect::Remote;
+use crate::environment;
 use crate::error::{Exit, Failure};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +21,8 @@ pub(crate) struct Place {
     pub socket: PathBuf,
     /// The state directory: the daemon's record, its log, the history.
     pub state: PathBuf,
+    /// Another machine, whose daemon is meant.
+    pub remote: Option<Remote>,
 }
 
 /// What the live daemon writes into the state directory, so that clients with another runtime directory find it.
@@ -31,7 +36,8 @@ pub(crate) struct Record {
 
 impl Place {
     /// By the command line, the environment, and the platform's directories; as the daemon finds them.
-    pub(crate) fn find(given: Option<PathBuf>) -> Result<Self, Failure> {
+    pub(crate) fn find(given: Option<PathBuf>, host: Option<&str>) -> Result<Self, Failure> {
+        let host = host.map(Remote::parse).transpose()?;
         let given = given.or_else(|| named(SOCKET));
         let given = given.map(|socket| std::path::absolute(&socket).unwrap_or(socket));
         let directories = directories::ProjectDirs::from("", "", "dwell").ok_or_else(|| {
@@ -56,6 +62,7 @@ impl Place {
             socket: given.clone().unwrap_or(usual),
             given,
             state,
+            remote: host,
         })
     }
 
@@ -145,14 +152,32 @@ fn holder_of(file: &std::fs::Metadata, table: &str) -> Option<u32> {
     pids.next()
 }
 
-/// The current directory as sessions name it.
-pub(crate) fn here() -> Result<String, Failure> {
-    let cwd = std::env::current_dir()
-        .map_err(|error| Failure::new(format!("cannot tell the current directory: {error}")))?;
-    text_of(&cwd)
+impl Place {
+    /// The directory that is meant where none is named: this one, or on another machine the one named with it.
+    pub(crate) fn here(&self) -> Result<String, Failure> {
+        if let Some(dir) = self.remote.as_ref().and_then(|remote| remote.dir.clone()) {
+            return Ok(dir);
+        }
+        let cwd = std::env::current_dir()
+            .map_err(|error| Failure::new(format!("cannot tell the current directory: {error}")))?;
+        text_of(&cwd)
+    }
+
+    /// A directory from the command line, absolute. Only its own machine knows one that lies on another.
+    pub(crate) fn directory(&self, path: &Path) -> Result<String, Failure> {
+        match self.remote {
+            Some(_) => text_of(path),
+            None => directory(path),
+        }
+    }
+
+    /// What of this process's environment a session is given: nothing on another machine, which has its own.
+    pub(crate) fn environment(&self) -> Option<BTreeMap<String, String>> {
+        self.remote.is_none().then(environment::for_session)
+    }
 }
 
-/// A directory from the command line, absolute.
+/// A directory of this machine, absolute.
 pub(crate) fn directory(path: &Path) -> Result<String, Failure> {
     let whole = std::fs::canonicalize(path)
         .map_err(|error| Failure::new(format!("cannot open {}: {error}", path.display())))?;
@@ -184,6 +209,7 @@ mod tests {
             given: Some("/x/a.sock".into()),
             socket: "/x/a.sock".into(),
             state: "/nowhere".into(),
+            remote: None,
         };
         assert_eq!(place.candidates(), [PathBuf::from("/x/a.sock")]);
     }
@@ -221,6 +247,7 @@ mod tests {
             given: None,
             socket: "/usual/dwell.sock".into(),
             state: dir.clone(),
+            remote: None,
         };
         let expected = ["/usual/dwell.sock", "/elsewhere/dwell.sock"].map(PathBuf::from);
         assert_eq!(place.candidates(), expected);

@@ -2,7 +2,6 @@
 
 use crate::error::{Exit, Failure};
 use crate::link::Link;
-use crate::place;
 use protocol::id::SessionId;
 use protocol::session::{Session, SessionRpcClient};
 
@@ -35,7 +34,7 @@ pub(crate) async fn id(link: &Link, word: &str) -> Result<SessionId, Failure> {
 
 /// This directory's newest session that a person began.
 pub(crate) async fn last(link: &Link) -> Result<Option<Session>, Failure> {
-    let cwd = place::here()?;
+    let cwd = link.place().here()?;
     let mut cursor = None;
     let mut limit = 1;
     loop {

@@ -81,6 +81,7 @@ impl ScriptedDaemon {
                 given: Some(socket.clone()),
                 socket,
                 state: folder.clone(),
+                remote: None,
             },
             folder,
         }

@@ -25,5 +25,6 @@ pub mod pty;
 pub mod sandbox;
 pub mod servers;
 pub mod site;
+pub mod ssh;
 pub mod tmux;
 pub mod wait;

@@ -11,7 +11,7 @@ use crate::follow::Follow;
 use crate::link::Link;
 use crate::open::{self, Model};
 use crate::paint::{Paint, Part};
-use crate::place::{self, Place};
+use crate::place::Place;
 use crate::render::{Channel, Chunk, Prompts, Renderer};
 use crate::{local, out, select, trust};
 use drawn::Drawn;
@@ -95,7 +95,7 @@ async fn settle(link: &Link, args: &Args, mut tty: Option<&mut Tty>) -> Result<S
             (session, waiting)
         }
         None => {
-            let cwd = place::here()?;
+            let cwd = link.place().here()?;
             let model = match &args.pull {
                 Some(name) => local::chosen(link, name, &args.model).await?,
                 None => args.model.clone(),

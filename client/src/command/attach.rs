@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use crate::open::{self, Model};
-use crate::place::{self, Place};
+use crate::place::Place;
 use crate::{local, repl, select};
 
 #[derive(clap::Args, Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
             Some(session) => session,
             None => {
                 let model = Model::default();
-                let made = open::create(&link, &place::here()?, &model, None).await?;
+                let made = open::create(&link, &link.place().here()?, &model, None).await?;
                 local::offer(&link, made, &model, repl::tty().as_mut()).await?
             }
         },

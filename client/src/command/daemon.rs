@@ -1,7 +1,10 @@
 //! `dwell daemon`: starting it, stopping it, how it is. The only place that stops a daemon, because a person said so.
 
+mod install;
+mod unit;
+
 use crate::ask_tty::Tty;
-use crate::connect::{Speak, Start};
+use crate::connect::{Remote, Speak, Start};
 use crate::error::{Exit, Failure};
 use crate::link::Link;
 use crate::out;
@@ -35,6 +38,10 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Let this person's service manager start it and look after it
+    Install(install::Args),
+    /// Take it from the service manager; sessions and settings stay
+    Uninstall(install::Args),
     /// What it said
     Logs {
         /// The last so many lines
@@ -51,6 +58,11 @@ struct Stop {
 }
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
+    if let Some(remote) = &place.remote
+        && !matches!(args.action, Action::Status { .. })
+    {
+        return there(remote, &args.action);
+    }
     match args.action {
         Action::Start => start(place).await,
         Action::Stop(stop_args) => stop(place, stop_args.grace).await,
@@ -59,6 +71,8 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
             start(place).await
         }
         Action::Status { json } => status(place, json).await,
+        Action::Install(install_args) => install::install(install_args, place).await,
+        Action::Uninstall(install_args) => install::uninstall(install_args),
         Action::Logs { lines } => logs(&place, lines),
     }
 }
@@ -74,9 +88,37 @@ pub(super) async fn offer_restart(place: &Place, failure: &Failure) -> Result<bo
     if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
         return Ok(false);
     }
-    stop(place.clone(), None).await?;
-    start(place.clone()).await?;
+    match &place.remote {
+        Some(remote) => there(remote, &Action::Restart(Stop { grace: None }))?,
+        None => {
+            stop(place.clone(), None).await?;
+            start(place.clone()).await?;
+        }
+    }
     Ok(true)
+}
+
+/// Seeing after the daemon of another machine: processes and files are there.
+fn there(remote: &Remote, action: &Action) -> Result<(), Failure> {
+    let grace = |stop: &Stop| stop.grace.map(|seconds| format!("--grace={seconds}"));
+    let words = match action {
+        Action::Start => vec!["start".to_owned()],
+        Action::Stop(stop) => ["stop".to_owned()].into_iter().chain(grace(stop)).collect(),
+        Action::Restart(stop) => ["restart".to_owned()]
+            .into_iter()
+            .chain(grace(stop))
+            .collect(),
+        Action::Logs { lines } => vec!["logs".to_owned(), format!("--lines={lines}")],
+        Action::Install(_) => vec!["install".to_owned()],
+        Action::Uninstall(_) => vec!["uninstall".to_owned()],
+        Action::Status { .. } => vec!["status".to_owned()],
+    };
+    remote.run(
+        &["daemon".to_owned()]
+            .into_iter()
+            .chain(words)
+            .collect::<Vec<_>>(),
+    )
 }
 
 async fn start(place: Place) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use crate::error::Failure;
 use crate::link::Link;
 use crate::out;
 use crate::paint::{Paint, Part};
-use crate::place::{self, Place};
+use crate::place::Place;
 use crate::render::{cut, first_line};
 use protocol::session::{Session, SessionRpcClient, SessionState};
 
@@ -74,7 +74,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
 }
 
 async fn fetch(link: &Link, args: &Args) -> Result<Vec<Session>, Failure> {
-    let cwd = args.here.then(place::here).transpose()?;
+    let cwd = args.here.then(|| link.place().here()).transpose()?;
     let archived = args.archived.then_some(true);
     let mut sessions = Vec::new();
     let mut cursor = None;

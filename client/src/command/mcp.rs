@@ -4,7 +4,7 @@
 use crate::error::Failure;
 use crate::mcp::{Consent, Server};
 use crate::open::{self, Model};
-use crate::place::{self, Place};
+use crate::place::Place;
 use crate::{select, trust};
 use protocol::session::{Session, SessionRpcClient};
 
@@ -44,7 +44,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
 
 /// This directory's newest that was made for this, or a new one.
 async fn own(link: &crate::link::Link) -> Result<Session, Failure> {
-    let cwd = place::here()?;
+    let cwd = link.place().here()?;
     let listed = link
         .call(async |client| {
             let (cwd, query) = (Some(cwd.clone()), Some(TITLE.to_owned()));

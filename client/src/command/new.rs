@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use crate::open::{self, Model};
-use crate::place::{self, Place};
+use crate::place::Place;
 use crate::{agent, local, out, repl};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -29,8 +29,8 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let cwd = match &args.directory {
-        Some(path) => place::directory(path)?,
-        None => place::here()?,
+        Some(path) => place.directory(path)?,
+        None => place.here()?,
     };
     let link = super::link(place).await?;
     let agent = agent::settle(&link, &cwd, &args.agent, repl::tty()).await?;

@@ -8,7 +8,7 @@ use crate::follow::Follow;
 use crate::link::Link;
 use crate::open::{self, Model};
 use crate::paint::Paint;
-use crate::place::{self, Place};
+use crate::place::Place;
 use crate::toolbox::Toolbox;
 use crate::{out, select};
 use protocol::id::SessionId;
@@ -72,9 +72,11 @@ pub(super) async fn session_for(link: &Link, word: Option<&str>) -> Result<Sessi
     }
     match select::last(link).await? {
         Some(session) => Ok(session.id),
-        None => Ok(open::create(link, &place::here()?, &Model::default(), None)
-            .await?
-            .id),
+        None => Ok(
+            open::create(link, &link.place().here()?, &Model::default(), None)
+                .await?
+                .id,
+        ),
     }
 }
 

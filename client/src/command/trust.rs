@@ -1,7 +1,7 @@
 //! `dwell trust`: whether a directory's own `.agents/` files count.
 
 use crate::error::Failure;
-use crate::place::{self, Place};
+use crate::place::Place;
 use crate::{out, trust};
 use clap::Subcommand;
 use protocol::approval::{Trust, TrustRpcClient, TrustState};
@@ -41,7 +41,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     };
     match args.action {
         None => {
-            let here = place::here()?;
+            let here = link.place().here()?;
             match list(Some(here.clone())).await?.first() {
                 Some(trust) => out::line(&shown(trust)),
                 None => out::line(&format!("nothing   {here}")),
@@ -52,20 +52,20 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
             false => out::line(&shown(trust)),
         }),
         Some(Action::Yes { directory }) => {
-            let cwd = named(directory)?;
+            let cwd = named(link.place(), directory)?;
             out::line(&shown(&trust::answer(&link, &cwd, true).await?))
         }
         Some(Action::No { directory }) => {
-            let cwd = named(directory)?;
+            let cwd = named(link.place(), directory)?;
             out::line(&shown(&trust::answer(&link, &cwd, false).await?))
         }
     }
 }
 
-fn named(directory: Option<PathBuf>) -> Result<String, Failure> {
+fn named(place: &Place, directory: Option<PathBuf>) -> Result<String, Failure> {
     match directory {
-        Some(path) => place::directory(&path),
-        None => place::here(),
+        Some(path) => place.directory(&path),
+        None => place.here(),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::link::Link;
 use crate::paint::{dumb, no_color};
-use crate::place::{self, Place};
+use crate::place::Place;
 use protocol::approval::{TrustRpcClient, TrustState};
 use protocol::daemon::DaemonRpcClient;
 use protocol::provider::ProviderRpcClient;
@@ -224,7 +224,7 @@ fn keys(variables: &[String]) -> Check {
 
 /// This directory's own files count, or somebody is still to decide.
 pub(super) async fn trust(link: &Link) -> Check {
-    let cwd = match place::here() {
+    let cwd = match link.place().here() {
         Ok(cwd) => cwd,
         Err(failure) => return Check::new(State::Bad, failure.message),
     };

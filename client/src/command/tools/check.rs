@@ -1,9 +1,8 @@
 //! `dwell tools check`: everything that is wrong with the scripts of a directory. Nothing of them is run.
 
-use crate::environment;
 use crate::error::{Exit, Failure};
 use crate::out;
-use crate::place::{self, Place};
+use crate::place::Place;
 use protocol::tool::ToolRpcClient;
 use std::path::PathBuf;
 
@@ -19,13 +18,13 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let cwd = match &args.directory {
-        Some(path) => place::directory(path)?,
-        None => place::here()?,
+        Some(path) => place.directory(path)?,
+        None => place.here()?,
     };
-    let env = environment::for_session();
+    let env = place.environment();
     let link = super::super::link(place).await?;
     let found = link
-        .call(async |client| ToolRpcClient::check(client, cwd.clone(), Some(env.clone())).await)
+        .call(async |client| ToolRpcClient::check(client, cwd.clone(), env.clone()).await)
         .await?;
     if args.json {
         out::json(&found)?;

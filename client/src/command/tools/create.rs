@@ -38,6 +38,10 @@ pub(crate) struct Args {
 }
 
 pub(super) async fn run(args: &Args, place: Place) -> Result<(), Failure> {
+    if place.remote.is_some() {
+        return Err(Failure::usage("a script is written where it is to run")
+            .hint("run `dwell tools create` there"));
+    }
     let language = Language::of(&args.name).ok_or_else(|| {
         let name = args.name.display();
         Failure::usage(format!("{name} does not end in .sh, .js or .py"))
@@ -72,7 +76,7 @@ pub(super) async fn run(args: &Args, place: Place) -> Result<(), Failure> {
 /// Where the directory stands with this file; none without a daemon that can say.
 async fn added(place: Place, name: &str, text: &str) -> Option<TrustState> {
     let link = Link::open(place, Start::Never, Speak::Ours).await.ok()?;
-    let cwd = place::here().ok()?;
+    let cwd = link.place().here().ok()?;
     let (name, text) = (name.to_owned(), text.to_owned());
     let added = link.call(async |client| {
         TrustRpcClient::trust_add(client, cwd.clone(), name.clone(), text.clone()).await
@@ -86,7 +90,7 @@ fn path(args: &Args) -> Result<PathBuf, Failure> {
         return Ok(args.name.clone());
     }
     let base = match args.user {
-        false => PathBuf::from(place::here()?),
+        false => PathBuf::from(place::directory(Path::new("."))?),
         true => std::env::var_os("HOME")
             .map(PathBuf::from)
             .ok_or_else(|| Failure::new("HOME is not set, so there is no ~/.agents/tools"))?,

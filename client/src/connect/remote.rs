@@ -1,0 +1,190 @@
+//! The daemon of another machine, through `ssh HOST dwell proxy`. ssh knows hosts, keys and how to ask for a password; must
+//! never do any of it itself.
+
+use super::Start;
+use crate::error::{Exit, Failure};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+
+/// How long ssh and the handshake behind it may take: a person may have a password to type.
+pub(super) const HANDSHAKE: Duration = Duration::from_secs(120);
+
+/// How long ssh may take to say how it ended, once nothing comes through it any more.
+const END: Duration = Duration::from_secs(5);
+
+/// What ssh exits with when it is ssh that failed, and a shell that finds no such program.
+const SSH_FAILED: i32 = 255;
+const NOT_FOUND: i32 = 127;
+
+/// A link that nobody closed but that is gone is noticed within this many seconds, thrice.
+const ALIVE: &str = "ServerAliveInterval=15";
+
+/// Another machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Remote {
+    /// As ssh takes it: a host, `user@host`, or a name of its settings.
+    destination: String,
+    /// The directory there that is meant where none is named.
+    pub dir: Option<String>,
+}
+
+/// A way there that has been opened.
+pub(super) struct Way<'a> {
+    remote: &'a Remote,
+    ours: Option<StdStream>,
+    ended: oneshot::Receiver<Option<i32>>,
+}
+
+impl Remote {
+    /// `HOST` or `HOST:/DIR`.
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        let (destination, dir) = match text.find(":/") {
+            Some(at) => (&text[..at], Some(text[at + 1..].to_owned())),
+            None => (text, None),
+        };
+        // What begins with a dash would be an option of ssh.
+        if destination.is_empty() || destination.starts_with('-') {
+            return Err(
+                Failure::usage(format!("--host {text}: no machine is named"))
+                    .hint("such as me@box, or me@box:/srv/project"),
+            );
+        }
+        Ok(Self {
+            destination: destination.to_owned(),
+            dir,
+        })
+    }
+
+    /// Starts ssh. Its words and questions are a person's to read; of the daemon's messages nothing goes another way.
+    pub(super) fn open(&self, start: Start) -> Result<Way<'_>, Failure> {
+        let failed = |error: std::io::Error| self.unstarted(&error);
+        let (ours, theirs) = StdStream::pair().map_err(failed)?;
+        ours.set_nonblocking(true).map_err(failed)?;
+        let mut words = vec!["proxy".to_owned()];
+        if start == Start::Never {
+            words.push("--no-start".to_owned());
+        }
+        let output = OwnedFd::from(theirs.try_clone().map_err(failed)?);
+        let mut command = self.command(&words);
+        command.stdin(OwnedFd::from(theirs)).stdout(output);
+        let child = command.spawn().map_err(failed)?;
+        // The command holds their end too, and it must be closed for an end to be seen.
+        drop(command);
+        Ok(Way {
+            remote: self,
+            ours: Some(ours),
+            ended: reap(child),
+        })
+    }
+
+    /// Runs `dwell` there in the foreground of this terminal.
+    pub(crate) fn run(&self, words: &[String]) -> Result<(), Failure> {
+        let status = self
+            .command(words)
+            .status()
+            .map_err(|error| self.unstarted(&error))?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(self.ended(status.code())),
+        }
+    }
+
+    fn command(&self, words: &[String]) -> Command {
+        let ssh = named("DWELL_SSH", "ssh");
+        let mut parts = ssh.split_whitespace();
+        #[expect(clippy::disallowed_methods, reason = "ssh ends with its streams")]
+        let mut command = Command::new(parts.next().unwrap_or("ssh"));
+        command
+            .args(parts)
+            .args(["-T", "-o", ALIVE, &self.destination])
+            .arg(named("DWELL_REMOTE", "dwell"))
+            .args(words)
+            .stderr(Stdio::inherit());
+        command
+    }
+
+    fn unstarted(&self, error: &std::io::Error) -> Failure {
+        Failure::new(format!(
+            "cannot start ssh for {}: {error}",
+            self.destination
+        ))
+        .hint("install it, or name what does its work with DWELL_SSH")
+        .exit(Exit::Unreachable)
+    }
+
+    /// How ssh ended, where it should not have.
+    fn ended(&self, code: Option<i32>) -> Failure {
+        let host = &self.destination;
+        let (message, hint) = match code {
+            Some(NOT_FOUND) => (
+                format!("there is no dwell on {host}"),
+                "install it there, or name it with DWELL_REMOTE".to_owned(),
+            ),
+            Some(SSH_FAILED) | None => (
+                format!("ssh did not reach {host}"),
+                format!("`ssh {host}` says more"),
+            ),
+            Some(code) => (
+                format!("dwell on {host} ended with exit code {code}"),
+                format!("`ssh {host} dwell daemon status` says more"),
+            ),
+        };
+        Failure::new(message).hint(hint).exit(Exit::Unreachable)
+    }
+}
+
+impl Way<'_> {
+    /// The stream through it. Once.
+    pub(super) fn stream(&mut self) -> Result<UnixStream, Failure> {
+        let ours = self.ours.take();
+        let ours = ours.ok_or_else(|| Failure::new("the way there is in use"))?;
+        Ok(UnixStream::from_std(ours)?)
+    }
+
+    /// Why nothing came through it: as ssh tells by its end, or else as it looked from here.
+    pub(super) async fn why(self, seen: Failure) -> Failure {
+        match tokio::time::timeout(END, self.ended).await {
+            Ok(Ok(code)) if code != Some(0) => self.remote.ended(code),
+            _ => seen,
+        }
+    }
+}
+
+/// Waits for ssh, so that a dead one does not stay. The thread ends with it, or with the process.
+fn reap(mut child: Child) -> oneshot::Receiver<Option<i32>> {
+    let (sender, ended) = oneshot::channel();
+    std::thread::spawn(move || {
+        let code = child.wait().ok().as_ref().and_then(ExitStatus::code);
+        let _ = sender.send(code);
+    });
+    ended
+}
+
+fn named(variable: &str, usual: &str) -> String {
+    let named = std::env::var(variable).ok();
+    named
+        .filter(|name| !name.trim().is_empty())
+        .unwrap_or_else(|| usual.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_may_name_its_directory_and_is_never_an_option() {
+        let parse = |text| Remote::parse(text).map(|remote| (remote.destination, remote.dir));
+        assert_eq!(parse("box"), Ok(("box".into(), None)));
+        assert_eq!(
+            parse("me@box:/a b"),
+            Ok(("me@box".into(), Some("/a b".into())))
+        );
+        for text in ["", ":/a", "-oProxyCommand=x", "-x:/a"] {
+            assert_eq!(parse(text).unwrap_err().exit, Exit::Usage, "{text}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The daemon as a service: units that systemd accepts, a socket that it hands over, a watchdog that it hears, and the command
+//! that installs all of it. Nothing here speaks with a service manager of this machine.
+
+use harness::binaries::{binaries, root};
+use harness::client::TestClient;
+use harness::clients::on_path;
+use harness::dwell::Dwell;
+use harness::sandbox::{Sandbox, set_mode};
+use harness::wait::{SOON, until};
+use serde_json::json;
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn units(sandbox: &Sandbox) -> [PathBuf; 2] {
+    let folder = sandbox.path("home").join(".config/systemd/user");
+    ["dwelld.socket", "dwelld.service"].map(|name| folder.join(name))
+}
+
+fn systemd(sandbox: &Sandbox, program: &Path, arguments: &[&str], files: &[PathBuf]) -> Output {
+    let mut command = Command::new(program);
+    sandbox.apply(&mut command);
+    command.args(arguments).args(files).output().unwrap()
+}
+
+#[test]
+fn installed_units_are_what_systemd_accepts_and_are_taken_away_again() {
+    let sandbox = Sandbox::new();
+    let said = Dwell::alone(&sandbox).args(["daemon", "install"]).ok();
+    let [socket, service] = units(&sandbox);
+    assert!(said.contains("does not answer here"), "{said}");
+    assert!(
+        said.contains("systemctl --user enable --now dwelld.socket"),
+        "{said}"
+    );
+    let text = fs::read_to_string(&service).unwrap();
+    let line = format!("ExecStart={}\n", binaries().daemon.display());
+    assert!(text.contains(&line), "{text}");
+    assert!(
+        text.contains("Type=notify\n") && text.contains("WatchdogSec="),
+        "{text}"
+    );
+
+    // Once more changes nothing; what a person wrote is kept.
+    let said = Dwell::alone(&sandbox).args(["daemon", "install"]).ok();
+    assert_eq!(said.matches("is as it should be").count(), 2, "{said}");
+    fs::write(&socket, "# mine\n").unwrap();
+    Dwell::alone(&sandbox).args(["daemon", "install"]).ok();
+    let kept = fs::read_to_string(socket.with_extension("socket.old")).unwrap();
+    assert_eq!(kept, "# mine\n");
+
+    let name = "installed_units_are_what_systemd_accepts_and_are_taken_away_again";
+    if let Some(analyze) = on_path(name, "systemd-analyze", "systemd") {
+        let files = [socket.clone(), service.clone()];
+        let verified = systemd(&sandbox, &analyze, &["verify", "--user"], &files);
+        let complaints = String::from_utf8_lossy(&verified.stderr).into_owned();
+        assert!(
+            verified.status.success() && complaints.is_empty(),
+            "{complaints}"
+        );
+    }
+    let said = Dwell::alone(&sandbox).args(["daemon", "uninstall"]).ok();
+    assert!(!socket.exists() && !service.exists(), "{said}");
+    let said = Dwell::alone(&sandbox).args(["daemon", "uninstall"]).ok();
+    assert!(said.contains("nothing is installed"), "{said}");
+}
+
+/// Tools are the service's children and inherit what confines it, down to `sudo`: so the number stays high on purpose, and this
+/// test says when it changes.
+#[test]
+fn exposure_is_what_it_was_when_it_was_thought_about() {
+    let name = "exposure_is_what_it_was_when_it_was_thought_about";
+    let Some(analyze) = on_path(name, "systemd-analyze", "systemd") else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    let unit = root().join("systemd/dwelld.service");
+    let judged = |threshold: &str| {
+        let threshold = format!("--threshold={threshold}");
+        let arguments = ["security", "--offline=true", "--user", &threshold];
+        systemd(&sandbox, &analyze, &arguments, std::slice::from_ref(&unit))
+    };
+    let at = judged("98");
+    assert!(
+        at.status.success(),
+        "{}",
+        String::from_utf8_lossy(&at.stdout)
+    );
+    assert!(
+        !judged("50").status.success(),
+        "a threshold that is not met is told"
+    );
+}
+
+#[test]
+fn the_daemon_starts_with_the_first_client_of_its_socket() {
+    let name = "the_daemon_starts_with_the_first_client_of_its_socket";
+    let Some(activate) = on_path(name, "systemd-socket-activate", "systemd") else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    let socket = sandbox.path("run").join("activated.sock");
+    let mut command = Command::new(activate);
+    sandbox.apply(&mut command);
+    // What is handed on is named, and nothing else: the sandbox is named to the daemon.
+    for (name, value) in sandbox.variables() {
+        command.arg(format!("--setenv={name}={value}"));
+    }
+    command.arg("-l").arg(&socket).arg(&binaries().daemon);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut client = until("the socket", SOON, || {
+        TestClient::try_connect(&socket).map_err(|error| error.to_string())
+    });
+    let status = client.call("daemon/status", json!({}));
+    // The process became the daemon when the client came.
+    let pid = child.id();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(status["daemon"]["pid"], pid);
+}
+
+#[test]
+fn the_watchdog_hears_from_the_daemon_in_time() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path("run").join("notify.sock");
+    let notify = UnixDatagram::bind(&path).unwrap();
+    notify.set_read_timeout(Some(SOON)).unwrap();
+    let mut command = Command::new(&binaries().daemon);
+    sandbox.apply(&mut command);
+    command
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "400000");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut bytes = [0; 4096];
+    let mut told = String::new();
+    while told.matches("WATCHDOG=1").count() < 3 {
+        let count = notify
+            .recv(&mut bytes)
+            .expect("the daemon says that it lives");
+        told.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        told.push('\n');
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(told.contains("READY=1"), "{told}");
+}
+
+#[test]
+fn a_service_manager_that_answers_is_told_in_order() {
+    let mut sandbox = Sandbox::new();
+    let folder = sandbox.path("bin");
+    let log = sandbox.path("systemctl.log");
+    fs::create_dir(&folder).unwrap();
+    let stand_in = folder.join("systemctl");
+    fs::write(
+        &stand_in,
+        format!("#!/bin/sh\necho \"$*\" >>'{}'\n", log.display()),
+    )
+    .unwrap();
+    set_mode(&stand_in, 0o755);
+    let path = format!("{}:/usr/bin:/bin", folder.display());
+    sandbox.set("PATH", path);
+    let said = Dwell::alone(&sandbox).args(["daemon", "install"]).ok();
+    assert!(said.contains("set up"), "{said}");
+    Dwell::alone(&sandbox).args(["daemon", "uninstall"]).ok();
+    let expected = "--user show-environment\n--user daemon-reload\n--user enable --now dwelld.socket\n\
+                    --user show-environment\n--user disable --now dwelld.socket dwelld.service\n--user daemon-reload\n";
+    assert_eq!(fs::read_to_string(log).unwrap(), expected);
+}
+
+/// Its form only: there is no launchd to try it with.
+#[test]
+fn the_launch_agent_is_a_property_list() {
+    let name = "the_launch_agent_is_a_property_list";
+    let Some(python) = on_path(name, "python3", "python3") else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    let arguments = ["daemon", "install", "--manager", "launchd"];
+    Dwell::alone(&sandbox).args(arguments).ok();
+    let plist = sandbox
+        .path("home")
+        .join("Library/LaunchAgents/dwelld.plist");
+    let read =
+        "import json, plistlib, sys; print(json.dumps(plistlib.load(open(sys.argv[1], 'rb'))))";
+    let read = Command::new(python)
+        .args(["-c", read])
+        .arg(&plist)
+        .output()
+        .unwrap();
+    let read: serde_json::Value = serde_json::from_slice(&read.stdout).unwrap();
+    assert_eq!(read["ProgramArguments"], json!([binaries().daemon]));
+    assert_eq!(read["RunAtLoad"], true);
+}

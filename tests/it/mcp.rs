@@ -6,7 +6,7 @@ use harness::daemon::TestDaemon;
 use harness::mcp::HttpServer;
 use harness::procfs;
 use harness::sandbox::Sandbox;
-use harness::wait::{SOON, until_true};
+use harness::wait::{SOON, until, until_true};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -90,6 +90,17 @@ fn tools(client: &mut TestClient, session: &str) -> (Vec<String>, Vec<String>) {
     let names = names.filter(|tool| tool["source"].as_str().unwrap().starts_with("mcp "));
     let names = names.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
     (names.collect(), texts(&list["problems"]))
+}
+
+/// The tools of all servers, also where there are so many that models search for them.
+fn offered(client: &mut TestClient, daemon: &TestDaemon) -> Vec<String> {
+    let listed = client.call("toolbox/list", json!({"cwd": daemon.work()}));
+    let sources = listed[0]["sources"].as_array().unwrap().iter();
+    let served = sources.filter(|source| source["name"].as_str().unwrap().starts_with("mcp "));
+    let names = served.flat_map(|source| source["tools"].as_array().unwrap());
+    names
+        .map(|name| name.as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn command(client: &mut TestClient, session: &str, line: &str) -> String {
@@ -356,11 +367,20 @@ fn each_server_that_misbehaves_is_named_and_harms_neither_the_others_nor_the_tur
         "huge__t999",
         "fine__echo",
     ];
-    until_true("all is told", 3 * SOON, || {
-        (names, problems) = tools(&mut client, &session);
-        let told = |wanted: &&str| problems.iter().any(|problem| problem.contains(wanted));
-        let offered = |there: &&str| names.iter().any(|name| name == there);
-        wanted.iter().all(told) && there.iter().all(offered)
+    until("all is told", 3 * SOON, || {
+        problems = tools(&mut client, &session).1;
+        names = offered(&mut client, &daemon);
+        let told = |wanted: &&&str| !problems.iter().any(|problem| problem.contains(**wanted));
+        let absent = |there: &&&str| !names.iter().any(|name| name == **there);
+        let missing: Vec<_> = wanted
+            .iter()
+            .filter(told)
+            .chain(there.iter().filter(absent))
+            .collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{missing:?} in {problems:?}")),
+        }
     });
     assert!(
         !names

@@ -1,6 +1,6 @@
 """Uses one MCP server through dwell as the protocol's own tests of clients want it: lists its tools, logs in where that is
 needed, and runs each tool. The URL is the last argument; $DWELL_TEST_BINARIES holds dwell and dwelld."""
-import json, os, subprocess, sys, tempfile, time, urllib.request
+import json, os, shutil, subprocess, sys, tempfile, time, urllib.request
 
 url = sys.argv[-1]
 binaries = os.environ["DWELL_TEST_BINARIES"]
@@ -71,3 +71,4 @@ try:
         problems = ["wants a login"]
 finally:
     dwell("daemon", "stop")
+    shutil.rmtree(home, ignore_errors=True)

@@ -75,10 +75,6 @@ async fn file_names(cwd: PathBuf, home: Option<PathBuf>, line: &str) -> Completi
 }
 
 fn matching_files(cwd: &Path, home: Option<&Path>, word: &str) -> Vec<String> {
-    if let Some(letters) = word.strip_prefix('@').filter(|path| is_below(path)) {
-        let found = fuzzy::paths(cwd, letters, FILES);
-        return found.iter().map(|path| format!("@{path}")).collect();
-    }
     let mark = if word.starts_with('@') { "@" } else { "" };
     let path = &word[mark.len()..];
     let (directory, partial) = match path.rfind('/') {
@@ -90,6 +86,15 @@ fn matching_files(cwd: &Path, home: Option<&Path>, word: &str) -> Vec<String> {
         _ => cwd.join(directory),
     };
     let mut names = entries(&place, partial);
+    if !mark.is_empty() {
+        let offered = fuzzy::names(&place, partial);
+        names.retain(|name| offered.contains(name.trim_end_matches('/')));
+    }
+    // What begins as it was typed comes alone; else a few letters of a path are enough.
+    if names.is_empty() && !mark.is_empty() && is_below(path) {
+        let found = fuzzy::paths(cwd, path, FILES);
+        return found.iter().map(|path| format!("@{path}")).collect();
+    }
     names.sort_unstable();
     names.truncate(FILES);
     names

@@ -2,6 +2,7 @@
 //! a link, nor look longer than a person waits for a key.
 
 use ignore::WalkBuilder;
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,17 @@ pub(super) fn paths(directory: &Path, letters: &str, most: usize) -> Vec<String>
     found.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.cmp(b)));
     found.truncate(most);
     found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// The names in a directory that a mention may offer.
+pub(super) fn names(directory: &Path, partial: &str) -> HashSet<String> {
+    let mut walk = WalkBuilder::new(directory);
+    walk.max_depth(Some(1));
+    walk.hidden(!partial.starts_with('.')).require_git(false);
+    let entries = walk.build().flatten().skip(1).take(LOOKED_AT);
+    entries
+        .filter_map(|entry| entry.file_name().to_str().map(str::to_owned))
+        .collect()
 }
 
 /// How well the letters fit a path, in their order; none if they do not. Letters that follow each other or begin a name

@@ -148,6 +148,7 @@ struct Inner {
     token: String,
     mailbox: Arc<Mailbox>,
     heads: Arc<Heads>,
+    asker: sync::Asker,
     pool: Pool,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -178,13 +179,15 @@ impl Store {
         let heads = Arc::new(Heads::default());
         let token = proof.token.clone();
         let threads = |error: std::io::Error| fault::from_io(&path, "start its threads", &error);
+        let syncer = sync::Syncer::start(&path).map_err(threads)?;
+        let asker = syncer.asker();
         let writer = Writer::new(
             path.clone(),
             conn,
             Arc::clone(&mailbox),
             Arc::clone(&heads),
             proof,
-            sync::Syncer::start(&path).map_err(threads)?,
+            syncer,
             checkpoint::Checkpointer::new(&path, pages),
         );
         let thread = std::thread::Builder::new()
@@ -198,6 +201,7 @@ impl Store {
                 token,
                 mailbox,
                 heads,
+                asker,
                 writer: Mutex::new(Some(thread)),
             }),
         })
@@ -227,6 +231,11 @@ impl Store {
             durability,
         };
         self.inner.mailbox.ask(Work::Append(append)).await
+    }
+
+    /// Returns when all that was committed before is on the disk. Those who wait at the same time share a sync.
+    pub async fn synced(&self) -> Result<(), StoreError> {
+        self.inner.asker.synced().await
     }
 
     /// Somebody waits for what an append at `Pace::Floor` holds up: it is committed now.

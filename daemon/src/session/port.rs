@@ -90,7 +90,11 @@ impl CallPort for Port {
     }
 
     fn started<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(self.ask(|reply| Msg::Started(call.clone(), reply)))
+        Box::pin(async move {
+            self.ask(|reply| Msg::Started(call.clone(), reply)).await?;
+            let store = &self.handle.shared.services.store;
+            store.synced().await.map_err(|error| error.to_string())
+        })
     }
 
     fn output(&self, call: &CallId, text: &str) {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// A sync that nobody waits for comes this much later: a short turn's start and end share one, and it does not take the
 /// processor from what follows a commit.
@@ -17,9 +18,11 @@ const SOON: Duration = Duration::from_millis(3);
 struct Wanted {
     /// Whether anything was asked for since the last sync began.
     sync: bool,
-    /// Who waits for the next sync. Bounded by the mailbox's room.
+    /// Who waits for the next sync. Bounded by the mailbox's room and the calls that run.
     waiters: Vec<Reply>,
     stop: bool,
+    /// The thread is gone: nothing is synced any more.
+    ended: bool,
 }
 
 #[derive(Default)]
@@ -33,6 +36,18 @@ impl Shared {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Dropped unanswered when nothing is synced any more.
+    fn answer(&self, reply: Reply) {
+        let mut wanted = self.lock();
+        if wanted.ended {
+            return;
+        }
+        wanted.sync = true;
+        wanted.waiters.push(reply);
+        drop(wanted);
+        self.wake.notify_one();
+    }
+
     /// Waits a little for more to sync, but not while anybody waits for it.
     fn company<'a>(&'a self, wanted: MutexGuard<'a, Wanted>) -> MutexGuard<'a, Wanted> {
         let alone = |wanted: &mut Wanted| wanted.waiters.is_empty() && !wanted.stop;
@@ -44,6 +59,19 @@ impl Shared {
 pub(super) struct Syncer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Asks for a sync of what was committed before; a cheap handle.
+#[derive(Clone)]
+pub(super) struct Asker(Arc<Shared>);
+
+impl Asker {
+    /// Returns when a sync that began after the call is done.
+    pub(super) async fn synced(&self) -> Result<(), StoreError> {
+        let (reply, done) = oneshot::channel();
+        self.0.answer(reply);
+        done.await.unwrap_or(Err(StoreError::Closed))
+    }
 }
 
 impl Syncer {
@@ -71,11 +99,11 @@ impl Syncer {
 
     /// Answers when a sync that begins from here on is done.
     pub(super) fn answer(&self, reply: Reply) {
-        let mut wanted = self.shared.lock();
-        wanted.sync = true;
-        wanted.waiters.push(reply);
-        drop(wanted);
-        self.shared.wake.notify_one();
+        self.shared.answer(reply);
+    }
+
+    pub(super) fn asker(&self) -> Asker {
+        Asker(Arc::clone(&self.shared))
     }
 }
 
@@ -91,6 +119,7 @@ impl Drop for Syncer {
 }
 
 fn run(shared: &Shared, path: &Path) {
+    let _end = End(shared);
     let mut log = None;
     while let Some(waiters) = next(shared) {
         let done = sync(&mut log, path);
@@ -100,6 +129,17 @@ fn run(shared: &Shared, path: &Path) {
         for waiter in waiters {
             let _ = waiter.send(done.clone());
         }
+    }
+}
+
+/// Nobody waits for a thread that is gone, whyever it went.
+struct End<'a>(&'a Shared);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let mut wanted = self.0.lock();
+        wanted.ended = true;
+        wanted.waiters.clear();
     }
 }
 

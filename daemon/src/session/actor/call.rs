@@ -106,12 +106,13 @@ impl Actor {
         Ok(())
     }
 
-    /// On the disk before the handler runs, so that no call is ever run again.
+    /// Whoever runs the handler waits for the disk first, so that no call is ever run again; the session goes on meanwhile,
+    /// and calls that start together share a sync.
     pub(super) async fn call_started(&mut self, call: CallId) -> SessionResult<()> {
         let turn = self.turn_of(&call);
         self.record(
             vec![(turn, EventKind::CallStarted { call })],
-            Durability::Synced,
+            Durability::Committed,
         )
         .await?;
         Ok(())

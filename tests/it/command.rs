@@ -177,7 +177,7 @@ fn names_arguments_and_files_complete() {
     );
     assert_eq!(
         completions(&mut client, &session, "look at @sou"),
-        ["@source/", "@source/main.rs"]
+        ["@source/"]
     );
     assert_eq!(
         completions(&mut client, &session, "look at source/"),

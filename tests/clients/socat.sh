@@ -5,6 +5,8 @@ set -euo pipefail
 # Opens a connection: what is written to 4 goes to the daemon, and 3 reads what it says.
 open() {
   coproc LINK { exec socat -t 30 - "UNIX-CONNECT:$DWELL_SOCKET"; }
+  # The shell forgets LINK_PID once it has seen the end of socat.
+  link=$LINK_PID
   exec 3<&"${LINK[0]}" 4>&"${LINK[1]}"
 }
 
@@ -51,8 +53,8 @@ for number in $(seq 100 149); do send "$number" session/get "{\"session\":\"$ses
 last=$(member seq "$(await '"id":149,')")
 
 # The connection goes, and whatever happens meanwhile is there afterwards.
-kill "$LINK_PID"
-wait "$LINK_PID" 2>/dev/null || true
+kill "$link"
+wait "$link" 2>/dev/null || true
 printf '{"jsonrpc":"2.0","id":1,"method":"turn/start","params":{"session":"%s","text":"say meanwhile"}}\n' "$session" |
   socat -t 30 - "UNIX-CONNECT:$DWELL_SOCKET" | grep -qm 1 '"turn"' || fail "no turn began"
 open
@@ -68,5 +70,5 @@ send 9 turn/start "{\"session\":\"$session\",\"text\":\"repeat 640 $piece\"}"
 timeout 30 grep -m 1 '"type":"turn_ended"' <&3 >long.txt
 [ "$(wc -c <long.txt)" -gt 5000000 ] || fail "the long answer has $(wc -c <long.txt) bytes"
 
-kill "$LINK_PID"
+kill "$link"
 echo "scenario passed"

@@ -23,6 +23,10 @@ const ENTRIES: [&str; 9] = [
     "tools.txt",
     "utils",
 ];
+/// Of those, what runs nothing by itself.
+const WORDS: [&str; 3] = [".env", "permissions.json", "tools.txt"];
+/// Never counts: skills are words for the model without trust, and git's own files change with each of its commands.
+const APART: [&str; 2] = [".git", "skills"];
 /// More than these cannot be trusted, as nobody can look at it, nor the daemon before each turn.
 const FILES: usize = 10_000;
 const BYTES: u64 = 256 * 1024 * 1024;
@@ -78,6 +82,9 @@ impl Digests {
         for entry in ENTRIES {
             let name = format!(".agents/{entry}");
             walk.entry(&cwd.join(&name), &name, 0);
+        }
+        if walk.out.files.keys().any(|name| runs(name)) {
+            walk.rest(&cwd.join(".agents"));
         }
         walk.out
     }
@@ -151,7 +158,29 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Whether it is something that may take along whatever lies anywhere in `.agents/`.
+fn runs(name: &str) -> bool {
+    let name = name.strip_prefix(".agents/").unwrap_or(name);
+    !WORDS.contains(&name)
+}
+
 impl Walk<'_> {
+    /// What is no entry of ours, yet a script may source it.
+    fn rest(&mut self, folder: &Path) {
+        match names(folder) {
+            Ok(None) => self.stop(format!(".agents holds more than {FILES} files")),
+            Ok(Some(entries)) => {
+                for (shown, path) in entries {
+                    let known = ENTRIES.iter().chain(&APART).any(|entry| *entry == shown);
+                    if !known {
+                        self.entry(&path, &format!(".agents/{shown}"), 0);
+                    }
+                }
+            }
+            Err(error) => self.add(".agents", None, &format!("unreadable: {}", error.kind())),
+        }
+    }
+
     /// A link counts as what it leads to, and as where it leads.
     fn entry(&mut self, path: &Path, name: &str, depth: usize) {
         if self.out.incomplete.is_some() {
@@ -282,7 +311,9 @@ mod tests {
             "config.toml",
             "permissions.json",
             "skills/s/SKILL.md",
-            "other",
+            ".git/index",
+            "helper.inc",
+            "lib/l.sh",
             ".env",
             "tools.txt",
             "utils/guard.sh",
@@ -294,6 +325,8 @@ mod tests {
             ".env",
             "agents/b",
             "config.toml",
+            "helper.inc",
+            "lib/l.sh",
             "mcp.json",
             "permissions.json",
             "plugins/a.py",
@@ -302,6 +335,17 @@ mod tests {
             "utils/guard.sh",
         ];
         assert_eq!(names, expected.map(|name| format!(".agents/{name}")));
+    }
+
+    #[test]
+    fn where_nothing_runs_other_files_do_not_count() {
+        let root = TempDir::new().unwrap();
+        put(root.path(), "notes/a.md", "x");
+        assert_eq!(scan(root.path()), Scan::default());
+        put(root.path(), "permissions.json", "{}");
+        assert_eq!(scan(root.path()).files.len(), 1);
+        put(root.path(), "tools/x.sh", "x");
+        assert_eq!(scan(root.path()).files.len(), 3);
     }
 
     #[test]

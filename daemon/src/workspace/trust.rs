@@ -403,6 +403,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_file_that_a_tool_may_source_counts_wherever_it_lies() {
+        let place = Place::new();
+        place.put("tools/x.sh", "source ../lib/l.sh");
+        place.put("lib/l.sh", "one");
+        place.put("helper.inc", "one");
+        let trust = place.trusts.answer(&place.cwd(), true).await.unwrap();
+        let names: Vec<_> = trust.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                ".agents/helper.inc",
+                ".agents/lib/l.sh",
+                ".agents/tools/x.sh"
+            ]
+        );
+        for name in ["lib/l.sh", "helper.inc"] {
+            place.put(name, "two");
+            assert_eq!(place.changed().await, [format!(".agents/{name}")]);
+            place.put(name, "one");
+        }
+        assert_eq!(place.trusts.check(&place.cwd()).await.state, Trusted);
+        place.put("skills/s/SKILL.md", "words");
+        assert_eq!(place.trusts.check(&place.cwd()).await.state, Trusted);
+    }
+
+    #[tokio::test]
     async fn what_changed_is_shown_line_by_line_and_what_came_and_went_by_name() {
         let place = Place::new();
         place.put("plugins/a.py", "one\ntwo\n");

@@ -71,6 +71,9 @@ function compiled(file, text) {
 function instead(href, text) {
   const hook = `let kept;
 export function initialize(data) { kept = data; }
+export function resolve(name, context, next) {
+  return name === kept.href ? { url: name, format: "module", shortCircuit: true } : next(name, context);
+}
 export function load(url, context, next) {
   return url === kept.href ? { format: "module", shortCircuit: true, source: kept.text } : next(url, context);
 }`;

@@ -98,10 +98,23 @@ async function main() {
   fs.appendFileSync(process.env.LLM_OUTPUT, text);
 }
 
-main().then(
-  () => process.exit(),
-  (error) => {
-    process.stderr.write(`${error?.stack ?? error}\n`);
-    process.exit(1);
-  },
-);
+// What is wrong comes last, where it is looked for, and without our own part of the way there.
+function told(error) {
+  const lines = String(error?.stack ?? error).split("\n");
+  const isFrame = (line) => /^\s+at /.test(line);
+  const frames = lines.filter((line) => isFrame(line) && !/\[eval\]|node:internal/.test(line));
+  return [...frames, ...lines.filter((line) => !isFrame(line))].join("\n").trimEnd();
+}
+
+function fail(error) {
+  fs.writeSync(2, `${told(error)}\n`);
+  process.exit(1);
+}
+
+// Nothing is left that could go on, and it did not end.
+process.once("beforeExit", () => fail(`${process.argv[1]} never ended: it waits for a promise that nothing settles`));
+process.on("uncaughtException", (error) => {
+  if (process.listenerCount("uncaughtException") === 1) fail(error);
+});
+
+main().then(() => process.exit(), fail);

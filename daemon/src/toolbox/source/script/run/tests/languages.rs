@@ -192,10 +192,42 @@ async fn a_failure_carries_its_status_and_what_was_said() {
         json!({}),
     )
     .await;
-    assert!(
-        result["stderr"].as_str().unwrap().contains("no such city"),
-        "{result}"
-    );
+    assert_eq!(result["error"], "exit status 1: Error: no such city");
+    let stderr = result["stderr"].as_str().unwrap();
+    assert!(stderr.contains("t.js:"), "{result}");
+    assert!(!stderr.contains("[eval]"), "{result}");
+}
+
+#[tokio::test]
+async fn what_javascript_throws_is_the_error_wherever_it_is_thrown() {
+    for code in [
+        "return Promise.reject(new TypeError('no such city'));",
+        "Promise.reject(new TypeError('no such city')); return new Promise(() => {});",
+        "return new Promise(() => setTimeout(() => { throw new TypeError('no such city'); }));",
+    ] {
+        let result = run("t.js", &body("t.js", code), json!({})).await;
+        assert_eq!(
+            result["error"], "exit status 1: TypeError: no such city",
+            "{code}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_promise_that_nothing_settles_is_a_failure() {
+    let modules = ["t.js", "t.mjs"].map(|name| {
+        let export = match name {
+            "t.js" => "exports.run =",
+            _ => "export const run =",
+        };
+        let code = format!("/** T. */\n{export} () => new Promise(() => {{}});\n");
+        (name, code)
+    });
+    for (name, code) in modules {
+        let result = run(name, &code, json!({})).await;
+        let why = result["error"].as_str().unwrap_or_default();
+        assert!(why.contains("never ended"), "{name}: {result}");
+    }
 }
 
 #[tokio::test]

@@ -2,9 +2,11 @@
 //! Must never let an agent that cannot be read keep a session from going on.
 
 use super::actor::Shared;
+use super::live::{Live, Piece};
 use crate::toolbox::Toolbox;
 use crate::toolbox::source::script::run::Around;
 use crate::turn::prompt;
+use protocol::event::Level;
 use protocol::id::TurnId;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,18 +18,18 @@ impl Shared {
         self.services.provided.over(&self.id, tools)
     }
 
-    /// The system prompt of a round trip of this turn.
-    pub async fn system(&self, turn: Option<&TurnId>, spill_dir: PathBuf) -> String {
+    /// The system prompt of a round trip of this turn, whose people see what is wrong with it.
+    pub async fn system(&self, turn: Option<(&TurnId, &Live)>, spill_dir: PathBuf) -> String {
         let guidance = self.workspace.guidance().await;
         let told = self.told(turn, spill_dir).await;
         prompt::system(told.as_deref(), guidance.as_deref())
     }
 
     /// What its agent is told: asked once a turn, as it may have to be run to say it.
-    async fn told(&self, turn: Option<&TurnId>, spill_dir: PathBuf) -> Option<String> {
+    async fn told(&self, turn: Option<(&TurnId, &Live)>, spill_dir: PathBuf) -> Option<String> {
         let choice = self.agent.as_ref()?;
         let mut told = self.told.lock().await;
-        if let (Some(turn), Some((of, text))) = (turn, told.as_ref())
+        if let (Some((turn, _)), Some((of, text))) = (turn, told.as_ref())
             && turn == of
         {
             return Some(text.clone());
@@ -42,13 +44,20 @@ impl Shared {
             Ok(text) => text,
             Err(why) => {
                 tracing::warn!(agent = %choice.name, %why, "an agent's instructions cannot be had");
-                format!(
-                    "[The instructions of the agent {} cannot be had: {why}]",
+                let text = format!(
+                    "The instructions of the agent {} cannot be had: {why}",
                     choice.name
-                )
+                );
+                if let Some((_, live)) = turn {
+                    live.push(Piece::Notice {
+                        level: Level::Warning,
+                        text: text.clone(),
+                    });
+                }
+                format!("[{text}]")
             }
         };
-        if let Some(turn) = turn {
+        if let Some((turn, _)) = turn {
             *told = Some((turn.clone(), text.clone()));
         }
         Some(text)

@@ -33,7 +33,12 @@ impl Workspace {
         name: &str,
         variables: &BTreeMap<String, String>,
     ) -> Result<Choice, String> {
-        self.agent(name).await?.0.choose(variables)
+        let (agent, files) = self.agent(name).await?;
+        match files.outdated {
+            // Who begins now is not to begin with what it was.
+            Some(why) => Err(why),
+            None => agent.choose(variables),
+        }
     }
 
     /// The tools of a session as the files are now: the workspace's, and its agent's beside them.
@@ -46,6 +51,8 @@ impl Workspace {
             Ok(found) => found,
             Err(why) => {
                 let mut toolbox = Toolbox::clone(&shared);
+                // Which of the scripts it chose nobody knows: never more than those.
+                toolbox.retain(|tool| tool.origin() != "script");
                 toolbox.problem(why);
                 return Arc::new(toolbox);
             }

@@ -71,6 +71,64 @@ fn an_agents_own_broken_edit_is_told_too() {
 }
 
 #[test]
+fn an_agent_whose_index_breaks_goes_on_as_it_was_and_never_has_more_tools() {
+    let daemon = with_tools(&[("time.sh", TIME), ("other.sh", TIME)]);
+    let home = daemon.path("home");
+    put(&home, "agents/a/index.yaml", "instructions: You are a.\n");
+    put(&home, "agents/a/tools.txt", "time.sh\n");
+    let mut client = daemon.client();
+    let params = json!({"cwd": daemon.work(), "provider": "script", "agent": "a"});
+    let session = client.session_with(params);
+    client.attach(&session, None);
+    let has_time_alone = |client: &mut TestClient| {
+        let listed = list(client, &session)["tools"].to_string();
+        assert!(listed.contains("\"time\""), "{listed}");
+        assert!(!listed.contains("\"other\""), "{listed}");
+    };
+    for _ in 0..2 {
+        run(&mut client, &session, "time", &json!({}));
+        has_time_alone(&mut client);
+    }
+    put(&home, "agents/a/index.yaml", "instructions: [\n");
+    let told = warning(&mut client);
+    assert!(
+        told.contains("index.yaml") && told.contains("a goes on as it was"),
+        "{told}"
+    );
+    has_time_alone(&mut client);
+    assert_eq!(
+        run(&mut client, &session, "time", &json!({}))["output"],
+        "one"
+    );
+    // Gone, it has none of the shared ones.
+    fs::remove_file(home.join(".agents/agents/a/index.yaml")).unwrap();
+    let listed = list(&mut client, &session)["tools"].to_string();
+    assert!(!listed.contains("\"other\""), "{listed}");
+}
+
+#[test]
+fn instructions_that_cannot_be_had_are_told() {
+    let daemon = with_tools(&[]);
+    let home = daemon.path("home");
+    put(&home, "agents/a/index.yaml", "dynamic_instructions: true\n");
+    put(
+        &home,
+        "agents/a/tools.sh",
+        "# @cmd Say\n_instructions() { echo 'no idea' >&2; exit 3; }\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n",
+    );
+    let mut client = daemon.client();
+    let params = json!({"cwd": daemon.work(), "provider": "script", "agent": "a"});
+    let session = client.session_with(params);
+    client.attach(&session, None);
+    client.start(&session, "say done");
+    let told = warning(&mut client);
+    assert!(
+        told.contains("agent a") && told.contains("no idea"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_trusted_directory_that_is_edited_says_that_it_counts_no_more() {
     let daemon = with_tools(&[]);
     put(&daemon.work(), "tools/own.sh", TIME);

@@ -216,9 +216,12 @@ impl Actor {
             let reading = self.shared.workspace.guidance();
             return Box::pin(async { prompt::system(None, reading.await.as_deref()) });
         }
-        let shared = Arc::clone(&self.shared);
+        let (shared, live) = (Arc::clone(&self.shared), Arc::clone(&self.live));
         let spill_dir = self.spill_dir();
-        Box::pin(async move { shared.system(turn.as_ref(), spill_dir).await })
+        Box::pin(async move {
+            let turn = turn.as_ref().map(|turn| (turn, &*live));
+            shared.system(turn, spill_dir).await
+        })
     }
 
     fn round(&self, message: MessageId, prompt: BoxFuture<'static, String>) -> Round {

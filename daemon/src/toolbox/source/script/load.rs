@@ -17,7 +17,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// `script_tools` of the config file.
@@ -44,6 +44,8 @@ struct Shared {
     /// Holds what is kept for scripts.
     state: PathBuf,
     known: Known,
+    /// Agents by their folders, as they last could be read.
+    agents: Mutex<HashMap<PathBuf, Definition>>,
 }
 
 /// Whether a directory's own files count.
@@ -73,6 +75,8 @@ pub struct AgentFiles {
     listing: Listing,
     /// Names of files in `tools/`; none chooses all.
     pub chosen: Option<Vec<String>>,
+    /// Why its index cannot be read now, where it goes on as it last could.
+    pub outdated: Option<String>,
 }
 
 impl AgentFiles {
@@ -95,6 +99,7 @@ impl Scripts {
             home: home.to_owned(),
             state: state_dir.join("scripts"),
             known: Known::default(),
+            agents: Mutex::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -163,8 +168,29 @@ impl Scripts {
             };
             return Err(format!("no agent is called {name:?}; there are: {names}"));
         };
-        let agent = Definition::read(&folder.agent(name))?;
-        Ok((agent, folder.list_agent(name)))
+        let (agent, outdated) = self.definition(&folder.agent(name))?;
+        let mut files = folder.list_agent(name);
+        if let Some(why) = &outdated {
+            let told = format!("{why}; {name} goes on as it was");
+            files.listing.problems.push(told);
+        }
+        files.outdated = outdated;
+        Ok((agent, files))
+    }
+
+    /// What an agent's folder says, or what it last said, with what is wrong with it now.
+    fn definition(&self, dir: &Path) -> Result<(Definition, Option<String>), String> {
+        let mut known = self.shared.agents.lock().expect("no holder panics");
+        match Definition::read(dir) {
+            Ok(agent) => {
+                known.insert(dir.to_owned(), agent.clone());
+                Ok((agent, None))
+            }
+            Err(why) => match known.get(dir) {
+                Some(agent) => Ok((agent.clone(), Some(why))),
+                None => Err(why),
+            },
+        }
     }
 
     /// The script that holds an agent's own functions.

@@ -126,6 +126,8 @@ impl Folder {
                 let list = dir.join("tools.txt");
                 let problem = format!("cannot read {}: {error}", list.display());
                 files.listing.problems.push(problem);
+                // What it chose nobody knows: never more than that.
+                files.chosen = Some(Vec::new());
             }
         }
         files

@@ -46,7 +46,7 @@ fn tool(
         });
     };
     let doc = doc(run, text).ok_or_else(|| no_doc(run, text))?;
-    let mut declaration = declaration(run, &doc, typedefs)?;
+    let mut declaration = declaration(run, &doc, text, typedefs)?;
     if declaration.description.is_empty() {
         return Err(Problem::new(doc.line, "run has no description"));
     }
@@ -65,7 +65,7 @@ fn agent(
     let mut declared = Declared::default();
     let is_public = |export: &&Export<'_>| !export.name.starts_with('_');
     for export in exports.named.iter().filter(is_public) {
-        let declaration = doc(export, text).map(|doc| declaration(export, &doc, typedefs));
+        let declaration = doc(export, text).map(|doc| declaration(export, &doc, text, typedefs));
         match declaration.transpose()? {
             Some(declaration) if !declaration.description.is_empty() => {
                 declared.declarations.push(declaration);
@@ -83,6 +83,7 @@ fn agent(
 fn declaration(
     export: &Export<'_>,
     doc: &Block,
+    text: &str,
     typedefs: &Typedefs<'_>,
 ) -> Result<Declaration, Problem> {
     let mut declaration = Declaration {
@@ -91,7 +92,8 @@ fn declaration(
         function: export.name.clone(),
         ..Declaration::default()
     };
-    properties::fill(&mut declaration, doc, typedefs)?;
+    let parameters = export.parameters(text);
+    properties::fill(&mut declaration, doc, &parameters, typedefs)?;
     Ok(declaration)
 }
 

@@ -145,3 +145,36 @@ fn choices_of_numpys_form_are_choices() {
         json!({"c": {"type": "string", "enum": ["x", "y"], "description": "The c."}})
     );
 }
+
+#[test]
+fn parameters_by_position_are_refused_where_one_object_is_passed() {
+    let doc = "/**\n * D.\n * @param {string} city - C\n * @param {number} [days=1] - N\n */\n";
+    for run in [
+        "exports.run = function (city, days) {};\n",
+        "exports.run = city => 1;\n",
+        "export const run = async (city, days = 1) => 1;\n",
+        "function run(city, days) {}\nmodule.exports = { run };\n",
+    ] {
+        let text = format!("{doc}{run}");
+        let problem = declare(Language::JavaScript, Kind::Tool, "t", text.as_bytes()).unwrap_err();
+        assert_eq!(problem.line, 3, "{run}");
+        assert!(
+            problem
+                .told(Path::new("t.js"))
+                .contains("run({ city, days })"),
+            "{problem:?}"
+        );
+    }
+    for run in [
+        "exports.run = function ({ city, days }) {};\n",
+        "exports.run = (args) => args.city;\n",
+    ] {
+        assert_eq!(
+            properties(Language::JavaScript, &format!("{doc}{run}")),
+            json!({
+                "city": {"type": "string", "description": "C"},
+                "days": {"type": "number", "default": 1, "description": "N"},
+            })
+        );
+    }
+}

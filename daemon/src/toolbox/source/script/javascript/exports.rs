@@ -11,6 +11,26 @@ pub(super) struct Export<'t> {
     pub(super) statement: Node<'t>,
     /// The statement that makes the function, where that is another one.
     pub(super) function: Option<Node<'t>>,
+    /// The function itself.
+    pub(super) callable: Node<'t>,
+}
+
+impl Export<'_> {
+    /// The names of its parameters that are plain ones, not taken apart.
+    pub(super) fn parameters<'s>(&self, text: &'s str) -> Vec<&'s str> {
+        let one = self.callable.child_by_field_name("parameter");
+        let list = self.callable.child_by_field_name("parameters").map(named);
+        let plain = |node: Node<'_>| match node.kind() {
+            "identifier" => Some(slice(node, text)),
+            "assignment_pattern" => {
+                let left = node.child_by_field_name("left")?;
+                (left.kind() == "identifier").then(|| slice(left, text))
+            }
+            _ => None,
+        };
+        let all = one.into_iter().chain(list.into_iter().flatten());
+        all.filter_map(plain).collect()
+    }
 }
 
 #[derive(Default)]
@@ -61,30 +81,33 @@ fn statements(root: Node<'_>) -> Vec<Node<'_>> {
 
 struct Finder<'t, 's> {
     text: &'s str,
-    /// Functions that the module names for itself, and where.
-    locals: Vec<(String, Node<'t>)>,
+    /// Functions that the module names for itself: the statement, and the function itself.
+    locals: Vec<(String, Node<'t>, Node<'t>)>,
     exports: Exports<'t>,
 }
 
 impl<'t> Finder<'t, '_> {
     fn local(&mut self, statement: Node<'t>) {
-        for name in self.functions_of(statement) {
-            self.locals.push((name, statement));
+        for (name, callable) in self.functions_of(statement) {
+            self.locals.push((name, statement, callable));
         }
     }
 
     /// The functions that a declaration makes.
-    fn functions_of(&self, declaration: Node<'t>) -> Vec<String> {
+    fn functions_of(&self, declaration: Node<'t>) -> Vec<(String, Node<'t>)> {
         let name = |node| field(node, "name", self.text).map(str::to_owned);
         match declaration.kind() {
-            "function_declaration" | "generator_function_declaration" => {
-                name(declaration).into_iter().collect()
-            }
+            "function_declaration" | "generator_function_declaration" => name(declaration)
+                .map(|name| (name, declaration))
+                .into_iter()
+                .collect(),
             "lexical_declaration" | "variable_declaration" => named(declaration)
                 .into_iter()
                 .filter(|part| part.kind() == "variable_declarator")
-                .filter(|part| part.child_by_field_name("value").is_some_and(is_function))
-                .filter_map(name)
+                .filter_map(|part| {
+                    let value = part.child_by_field_name("value");
+                    Some((name(part)?, value.filter(|value| is_function(*value))?))
+                })
                 .collect(),
             _ => Vec::new(),
         }
@@ -112,8 +135,8 @@ impl<'t> Finder<'t, '_> {
                 self.exports.default = Some(line(statement));
                 return;
             }
-            for name in self.functions_of(declaration) {
-                self.add(name, statement, None);
+            for (name, callable) in self.functions_of(declaration) {
+                self.add(name, statement, None, callable);
             }
             return;
         }
@@ -127,8 +150,10 @@ impl<'t> Finder<'t, '_> {
                     continue;
                 };
                 let name = field(specifier, "alias", self.text).unwrap_or(own);
-                let function = self.find_local(own);
-                self.add(name.to_owned(), statement, function);
+                let local = self.find_local(own);
+                let callable = local.map_or(specifier, |(_, callable)| callable);
+                let function = local.map(|(function, _)| function);
+                self.add(name.to_owned(), statement, function, callable);
             }
         }
     }
@@ -169,8 +194,8 @@ impl<'t> Finder<'t, '_> {
             match part.kind() {
                 "shorthand_property_identifier" => {
                     let name = slice(part, self.text);
-                    if let Some(function) = self.find_local(name) {
-                        self.add(name.to_owned(), statement, Some(function));
+                    if let Some((function, callable)) = self.find_local(name) {
+                        self.add(name.to_owned(), statement, Some(function), callable);
                     }
                 }
                 "pair" => {
@@ -182,7 +207,7 @@ impl<'t> Finder<'t, '_> {
                 }
                 "method_definition" => {
                     if let Some(name) = field(part, "name", self.text) {
-                        self.add(name.to_owned(), part, None);
+                        self.add(name.to_owned(), part, None, part);
                     }
                 }
                 _ => {}
@@ -192,26 +217,32 @@ impl<'t> Finder<'t, '_> {
 
     fn value(&mut self, name: &str, value: Node<'t>, statement: Node<'t>) {
         if is_function(value) {
-            self.add(name.to_owned(), statement, None);
+            self.add(name.to_owned(), statement, None, value);
         } else if value.kind() == "identifier" {
-            let function = self.find_local(slice(value, self.text));
-            if function.is_some() {
-                self.add(name.to_owned(), statement, function);
+            if let Some((function, callable)) = self.find_local(slice(value, self.text)) {
+                self.add(name.to_owned(), statement, Some(function), callable);
             }
         }
     }
 
-    fn find_local(&self, name: &str) -> Option<Node<'t>> {
-        let found = self.locals.iter().find(|(known, _)| known == name);
-        found.map(|(_, node)| *node)
+    fn find_local(&self, name: &str) -> Option<(Node<'t>, Node<'t>)> {
+        let found = self.locals.iter().find(|(known, ..)| known == name);
+        found.map(|(_, statement, callable)| (*statement, *callable))
     }
 
     /// The first of a name is the one that counts.
-    fn add(&mut self, name: String, statement: Node<'t>, function: Option<Node<'t>>) {
+    fn add(
+        &mut self,
+        name: String,
+        statement: Node<'t>,
+        function: Option<Node<'t>>,
+        callable: Node<'t>,
+    ) {
         let export = Export {
             name,
             statement,
             function,
+            callable,
         };
         if !self
             .exports

@@ -77,10 +77,11 @@ fn typedef(block: &Block) -> Option<&str> {
     rest.split_whitespace().next()
 }
 
-/// Puts what the block says about the argument into the declaration.
+/// Puts what the block says about the argument into the declaration; `parameters` are the function's own names.
 pub(super) fn fill(
     declaration: &mut Declaration,
     doc: &Block,
+    parameters: &[&str],
     typedefs: &Typedefs<'_>,
 ) -> Result<(), Problem> {
     let known = |name: &str| typedefs.kind(name, &[]);
@@ -93,12 +94,35 @@ pub(super) fn fill(
     let entries = match (own.is_empty(), named.transpose()?) {
         (false, _) => own,
         (true, Some(named)) if !named.is_empty() => named,
-        (true, _) => of_params(params),
+        (true, _) => {
+            by_name(&declaration.function, &params, parameters)?;
+            of_params(params)
+        }
     };
     for entry in nested(entries)? {
         declaration.property(&entry.path, entry.schema, entry.required);
     }
     Ok(())
+}
+
+/// A function gets one object: a parameter of its own that is told to be a simple value would be that object.
+fn by_name(function: &str, params: &[Entry], parameters: &[&str]) -> Result<(), Problem> {
+    const SIMPLE: &[&str] = &["string", "number", "integer", "boolean", "array"];
+    let is_simple = |param: &&Entry| {
+        let kind = param.schema["type"].as_str();
+        kind.is_some_and(|kind| SIMPLE.contains(&kind)) || param.schema["enum"].is_array()
+    };
+    let by_position = |param: &&Entry| parameters.contains(&param.path.as_str());
+    let Some(param) = params.iter().filter(is_simple).find(by_position) else {
+        return Ok(());
+    };
+    let names: Vec<_> = params.iter().map(|param| param.path.as_str()).collect();
+    let message = format!(
+        "{function} is called with one object, so its parameter {} would not be what @param says; take them by name: {function}({{ {} }})",
+        param.path,
+        names.join(", ")
+    );
+    Err(Problem::new(param.line, message))
 }
 
 /// `args.a` is the property a, where args is the first parameter; without dots the parameters themselves are meant.

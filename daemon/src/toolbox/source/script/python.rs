@@ -185,13 +185,19 @@ impl<'t> Parameter<'t> {
 
     fn schema(&self, doc: &Doc, names: &Names) -> (Value, bool) {
         let told = doc.parameter(self.name);
-        let default = self.default.and_then(literal::value);
+        let default = self
+            .default
+            .and_then(|text| literal::value(text).or_else(|| names.member(text)));
         let hint = match (self.hint, told.and_then(|told| told.kind.as_deref())) {
             (Some(hint), _) => hint::read(hint, names),
             (None, Some(kind)) => hint::read_told(kind, names),
             (None, None) => Hint::of(default.as_ref().map_or(json!({"type": "string"}), like)),
         };
-        let mut schema = hint.schema;
+        // `None` alone leaves nothing to choose from; what a caller gives is not refused.
+        let mut schema = match hint.schema {
+            Value::Null => json!({}),
+            schema => schema,
+        };
         let text = told
             .map(|told| told.text.as_str())
             .filter(|text| !text.is_empty());

@@ -1,5 +1,6 @@
 //! The declarations of the recorded scripts, and noise for the three readers.
 
+mod hints;
 mod noise;
 
 use super::*;

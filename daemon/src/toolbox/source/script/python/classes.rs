@@ -8,7 +8,7 @@ use tree_sitter::Node;
 
 #[derive(Default)]
 pub(super) struct Names {
-    choices: HashMap<String, Vec<Value>>,
+    choices: HashMap<String, Vec<(String, Value)>>,
     aliases: HashMap<String, String>,
 }
 
@@ -38,8 +38,22 @@ impl Names {
     }
 
     /// What an enumeration's members stand for.
-    pub(super) fn choices(&self, name: &str) -> Option<&[Value]> {
-        self.choices.get(name).map(Vec::as_slice)
+    pub(super) fn choices(&self, name: &str) -> Option<Vec<Value>> {
+        let members = self.choices.get(name)?;
+        Some(members.iter().map(|(_, value)| value.clone()).collect())
+    }
+
+    /// What `Class.MEMBER` stands for, also with a module before it or `.value` behind it.
+    pub(super) fn member(&self, text: &str) -> Option<Value> {
+        let text = text.trim();
+        let (class, member) = text
+            .strip_suffix(".value")
+            .unwrap_or(text)
+            .rsplit_once('.')?;
+        let class = class.rsplit('.').next()?;
+        let members = self.choices.get(class)?;
+        let found = members.iter().find(|(name, _)| name == member)?;
+        Some(found.1.clone())
     }
 
     /// What a name was given for.
@@ -64,7 +78,8 @@ impl Names {
         let body = class.child_by_field_name("body").map(named);
         let members = body.unwrap_or_default().into_iter().filter_map(|member| {
             let (name, value) = assignment(member, text)?;
-            (!name.starts_with('_')).then(|| literal::value(value))
+            (!name.starts_with('_'))
+                .then(|| literal::value(value).map(|value| (name.to_owned(), value)))
         });
         if let Some(values) = members.collect() {
             self.choices.insert(name.to_owned(), values);

@@ -1,5 +1,9 @@
 //! Type hints as JSON Schemas. A type that nobody here knows allows everything.
 
+mod told;
+
+pub(super) use told::read_told;
+
 use super::classes::Names;
 use super::expression::{Expression, read as expression};
 use super::literal;
@@ -39,43 +43,6 @@ pub(super) fn read(text: &str, names: &Names) -> Hint {
     match expression(text) {
         Some(expression) => Types { names, depth: 0 }.hint(&expression),
         None => Hint::of(json!({})),
-    }
-}
-
-/// Of a type in a docstring, where people write words too: `str, optional`.
-pub(super) fn read_told(text: &str, names: &Names) -> Hint {
-    let text = text.trim();
-    if let Some(choices) = text.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
-        return read(&format!("Literal[{}]", choices.0), names);
-    }
-    let lower = text.to_lowercase();
-    let first = lower.split([',', ' ']).next().unwrap_or_default();
-    let spelled = match first {
-        "string" => "str",
-        "integer" => "int",
-        "boolean" => "bool",
-        "number" | "double" => "float",
-        "array" => "list",
-        "object" | "dictionary" => "dict",
-        _ => "",
-    };
-    if !spelled.is_empty() {
-        return read(spelled, names);
-    }
-    let without = text
-        .strip_suffix("optional")
-        .map(|text| text.trim_end().trim_end_matches(','));
-    let hint = read(without.unwrap_or(text), names);
-    match hint
-        .schema
-        .as_object()
-        .is_some_and(serde_json::Map::is_empty)
-    {
-        true if !["any", "object"].contains(&first) => Hint {
-            schema: json!({"type": "string"}),
-            ..hint
-        },
-        _ => hint,
     }
 }
 
@@ -126,7 +93,7 @@ impl Types<'_> {
             "date" => json!({"type": "string", "format": "date"}),
             name if is_list(name) => json!({"type": "array", "items": {}}),
             name => match (self.names.choices(name), self.names.alias(name)) {
-                (Some(choices), _) => choice(choices.to_vec()),
+                (Some(choices), _) => choice(choices),
                 (None, Some(alias)) => match expression(alias) {
                     Some(meant) => return self.hint(&meant),
                     None => json!({}),
@@ -168,7 +135,8 @@ impl Types<'_> {
             }
             (name, [item, rest @ ..]) if is_list(name) => {
                 let items = match rest {
-                    [] | [Expression::Name(_)] => self.hint(item).schema,
+                    [] => self.hint(item).schema,
+                    [Expression::Name(name)] if name == "..." => self.hint(item).schema,
                     _ => self.union(parts).schema,
                 };
                 let items = if items.is_null() { json!({}) } else { items };
@@ -179,10 +147,14 @@ impl Types<'_> {
     }
 
     fn union(&mut self, parts: &[Expression]) -> Hint {
+        let hints = parts.iter().map(|part| self.hint(part)).collect();
+        Self::joined(hints)
+    }
+
+    fn joined(hints: Vec<Hint>) -> Hint {
         let mut joined = Hint::of(Value::Null);
         let mut schemas = Vec::new();
-        for part in parts {
-            let hint = self.hint(part);
+        for hint in hints {
             joined.optional |= hint.optional;
             if joined.description.is_none() {
                 joined.description = hint.description;

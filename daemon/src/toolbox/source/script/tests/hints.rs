@@ -1,0 +1,97 @@
+//! Python's hints, and the types that its docstrings write in words.
+
+use super::*;
+
+fn declared(text: &str) -> Value {
+    let declared = declare(Language::Python, Kind::Tool, "t", text.as_bytes()).unwrap();
+    declared.declarations[0].to_value()["parameters"].clone()
+}
+
+fn schema(kind: &str, form: &str) -> (Value, bool) {
+    let text = match form {
+        "numpy" => format!("Parameters\n    ----------\n    a : {kind}\n"),
+        "sphinx" => format!(":param a:\n    :type a: {kind}\n"),
+        _ => format!("Args:\n        a ({kind}): A\n"),
+    };
+    let found = declared(&format!(
+        "def run(a):\n    \"\"\"D.\n\n    {text}    \"\"\"\n"
+    ));
+    let mut schema = found["properties"]["a"].clone();
+    schema.as_object_mut().unwrap().remove("description");
+    (schema, found["required"] == json!(["a"]))
+}
+
+#[test]
+fn a_docstrings_words_for_types_are_types_in_every_form() {
+    let strings = json!({"type": "array", "items": {"type": "string"}});
+    for form in ["numpy", "sphinx", "google"] {
+        for (kind, expected, required) in [
+            ("str", json!({"type": "string"}), true),
+            ("list of str", strings.clone(), true),
+            ("list of strings, optional", strings.clone(), false),
+            ("int, optional", json!({"type": "integer"}), false),
+            ("int, default=5", json!({"type": "integer"}), true),
+            ("int, default 5", json!({"type": "integer"}), true),
+            (
+                "array_like of float",
+                json!({"type": "array", "items": {"type": "number"}}),
+                true,
+            ),
+            (
+                "list of list of int",
+                json!({"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}),
+                true,
+            ),
+            (
+                "str, {'x', 'y'}",
+                json!({"type": "string", "enum": ["x", "y"]}),
+                true,
+            ),
+            (
+                "{'x', 'y'}, optional",
+                json!({"type": "string", "enum": ["x", "y"]}),
+                false,
+            ),
+            ("list[str] or None", strings.clone(), false),
+            (
+                "int or str",
+                json!({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+                true,
+            ),
+            (
+                "int, float, or None",
+                json!({"anyOf": [{"type": "integer"}, {"type": "number"}]}),
+                false,
+            ),
+            ("dict of str to int", json!({"type": "object"}), true),
+            ("Thing, not a type", json!({"type": "string"}), true),
+        ] {
+            assert_eq!(schema(kind, form), (expected, required), "{form}: {kind}");
+        }
+    }
+}
+
+#[test]
+fn the_default_comes_from_the_signature() {
+    let text = "def run(limit=10):\n    \"\"\"D.\n\n    Parameters\n    ----------\n    limit : int, default=5\n    \"\"\"\n";
+    assert_eq!(
+        declared(text)["properties"],
+        json!({"limit": {"type": "integer", "default": 10}})
+    );
+}
+
+#[test]
+fn hints_that_are_rare_make_schemas_that_can_be_used() {
+    let text = "from enum import Enum\nclass C(Enum):\n    RED = 'r'\n    BLUE = 'b'\n\n\
+        def run(a: None = None, p: tuple[int, str] = (1, 'a'), q: tuple[int, ...] = (), c: C = C.RED):\n    \"\"\"D.\"\"\"\n";
+    let found = declared(text);
+    assert_eq!(
+        found["properties"],
+        json!({
+            "a": {},
+            "p": {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]}, "default": [1, "a"]},
+            "q": {"type": "array", "items": {"type": "integer"}, "default": []},
+            "c": {"type": "string", "enum": ["r", "b"], "default": "r"},
+        })
+    );
+}

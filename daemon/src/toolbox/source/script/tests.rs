@@ -2,6 +2,7 @@
 
 mod hints;
 mod noise;
+mod types;
 
 use super::*;
 use std::path::PathBuf;

@@ -46,6 +46,41 @@ pub(super) fn read_type(text: &str, known: Known<'_>) -> Result<Type, String> {
     }
 }
 
+/// The first argument of a function's type, `(args: T) => R` or `function(T): R`; None when it is another type.
+pub(super) fn read_argument(text: &str, known: Known<'_>) -> Option<Type> {
+    let text = text.trim();
+    let bare = text.strip_prefix("function").map(str::trim_start);
+    let inner = bare.unwrap_or(text).strip_prefix('(')?;
+    let end = closing(inner)?;
+    if bare.is_none() && !inner[end + 1..].trim_start().starts_with("=>") {
+        return None;
+    }
+    let mut reader = Reader {
+        rest: &inner[..end],
+        depth: 0,
+        known,
+    };
+    reader.label();
+    reader.union().ok()
+}
+
+/// Where what was opened before the text is closed.
+fn closing(text: &str) -> Option<usize> {
+    let (mut depth, mut quote) = (0_usize, None);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"' | '`') => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') if depth == 0 => return Some(at),
+            (None, ')' | ']' | '}') => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
 struct Reader<'t, 'k> {
     rest: &'t str,
     depth: usize,
@@ -77,12 +112,89 @@ impl<'t> Reader<'t, '_> {
             return Err("a type is nested too deeply".to_owned());
         }
         self.take("|");
-        let mut parts = vec![self.one()?];
+        let mut parts = vec![self.all_of()?];
         while self.take("|") {
-            parts.push(self.one()?);
+            parts.push(self.all_of()?);
         }
         self.depth -= 1;
         Ok(joined(parts))
+    }
+
+    /// `A & B`
+    fn all_of(&mut self) -> Result<Type, String> {
+        self.take("&");
+        let mut parts = vec![self.one()?];
+        while self.take("&") {
+            parts.push(self.one()?);
+        }
+        Ok(match parts.len() {
+            1 => parts.swap_remove(0),
+            _ => merged(parts),
+        })
+    }
+
+    /// Goes on behind what closes the bracket that was just taken.
+    fn skip(&mut self) -> Result<(), String> {
+        let end = closing(self.rest).ok_or("a type has a bracket that is not closed")?;
+        self.rest = &self.rest[end + 1..];
+        Ok(())
+    }
+
+    /// The name before the type of a parameter or of a part of a tuple.
+    fn label(&mut self) {
+        let before = self.rest;
+        self.take("...");
+        let is_named = !self.word().is_empty();
+        self.take("?");
+        if !is_named || !self.take(":") {
+            self.rest = before;
+        }
+    }
+
+    /// `[A, B]`, whose first bracket is taken.
+    fn tuple(&mut self) -> Result<Type, String> {
+        let mut parts = Vec::new();
+        while !self.take("]") {
+            self.label();
+            let rest = self.take("...");
+            let part = self.union()?;
+            parts.push(match rest && part.schema["items"].is_object() {
+                true => Type::of(part.schema["items"].clone()),
+                false => part,
+            });
+            if !self.take(",") {
+                self.expect("]")?;
+                break;
+            }
+        }
+        Ok(Type::of(
+            json!({"type": "array", "items": joined(parts).schema}),
+        ))
+    }
+
+    fn is_function(&self) -> bool {
+        let after = closing(self.rest).map(|end| self.rest[end + 1..].trim_start());
+        after.is_some_and(|after| after.starts_with("=>"))
+    }
+
+    /// One that JSON cannot hold; a script that takes it takes anything.
+    fn function(&mut self, returns: &str) -> Result<Type, String> {
+        self.skip()?;
+        if self.take(returns) {
+            self.union()?;
+        }
+        Ok(Type::of(json!({})))
+    }
+
+    /// One behind a word or dots that say something of it.
+    fn inner(&mut self) -> Result<Type, String> {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err("a type is nested too deeply".to_owned());
+        }
+        let kind = self.one();
+        self.depth -= 1;
+        kind
     }
 
     fn one(&mut self) -> Result<Type, String> {
@@ -90,10 +202,14 @@ impl<'t> Reader<'t, '_> {
         self.take("!");
         let mut kind = self.atom()?;
         loop {
+            let is_index = self.rest.starts_with('[');
             if self.take("[]") {
                 kind = Type::of(json!({"type": "array", "items": kind.schema}));
             } else if self.take("=") || self.take("?") {
                 kind.optional = true;
+            } else if is_index && self.take("[") {
+                self.skip()?;
+                kind = Type::of(json!({}));
             } else {
                 break;
             }
@@ -104,10 +220,16 @@ impl<'t> Reader<'t, '_> {
 
     fn atom(&mut self) -> Result<Type, String> {
         if self.take("...") {
-            let inner = self.atom()?;
+            let inner = self.inner()?;
             return Ok(Type::of(json!({"type": "array", "items": inner.schema})));
         }
+        if self.take("[") {
+            return self.tuple();
+        }
         if self.take("(") {
+            if self.is_function() {
+                return self.function("=>");
+            }
             let inner = self.union()?;
             self.expect(")")?;
             return Ok(inner);
@@ -154,6 +276,23 @@ impl<'t> Reader<'t, '_> {
         if word.is_empty() {
             return Err(format!("a type is missing before {:?}", self.rest));
         }
+        match word {
+            // What follows says only that nobody writes to it, or makes one.
+            "readonly" | "unique" | "new" if self.goes_on() => return self.inner(),
+            "typeof" | "keyof" if self.goes_on() => {
+                let of = self.inner()?;
+                return Ok(Type {
+                    named: Some(of.named.unwrap_or_else(|| word.to_owned())),
+                    ..Type::of(json!({}))
+                });
+            }
+            "function" | "Function" if self.take("(") => return self.function(":"),
+            "import" if self.take("(") => {
+                self.skip()?;
+                self.word();
+            }
+            _ => {}
+        }
         let arguments = if self.take("<") {
             self.arguments()?
         } else {
@@ -167,6 +306,13 @@ impl<'t> Reader<'t, '_> {
         }))
     }
 
+    /// Whether another type begins here.
+    fn goes_on(&mut self) -> bool {
+        self.rest = self.rest.trim_start();
+        let begins = |c: char| c.is_alphanumeric() || "_$([{'\"".contains(c);
+        self.rest.starts_with(begins) && !self.rest.starts_with("[]")
+    }
+
     fn arguments(&mut self) -> Result<Vec<Value>, String> {
         let mut arguments = vec![self.union()?.schema];
         while self.take(",") {
@@ -178,8 +324,19 @@ impl<'t> Reader<'t, '_> {
 
     fn record(&mut self) -> Result<Type, String> {
         let (mut properties, mut required) = (Map::new(), Vec::new());
+        let mut others = None;
         while !self.take("}") {
             self.rest = self.rest.trim_start();
+            // `[key: string]: T`
+            if self.take("[") {
+                self.skip()?;
+                self.expect(":")?;
+                others = Some(self.union()?.schema);
+                if !self.take(",") {
+                    self.take(";");
+                }
+                continue;
+            }
             let quoted = self.rest.starts_with(['"', '\'']);
             let name = if quoted {
                 let quote = self.rest.chars().next().unwrap_or_default();
@@ -190,15 +347,21 @@ impl<'t> Reader<'t, '_> {
                 self.rest = &inner[end + 1..];
                 &inner[..end]
             } else {
-                self.word()
+                match self.word() {
+                    "readonly" if self.goes_on() => self.word(),
+                    word => word,
+                }
             };
             if name.is_empty() {
                 return Err(format!("a type has no name before {:?}", self.rest));
             }
             let optional = self.take("?");
-            let kind = match self.take(":") {
-                true => self.union()?,
-                false => Type::of(json!({})),
+            let kind = if self.take("(") {
+                self.function(":")?
+            } else if self.take(":") {
+                self.union()?
+            } else {
+                Type::of(json!({}))
             };
             properties.insert(name.to_owned(), kind.schema);
             if !optional && !kind.optional {
@@ -208,9 +371,43 @@ impl<'t> Reader<'t, '_> {
                 self.take(";");
             }
         }
-        Ok(Type::of(
-            json!({"type": "object", "properties": properties, "required": required}),
-        ))
+        let mut schema = match (properties.is_empty(), &others) {
+            (true, Some(_)) => json!({"type": "object"}),
+            _ => json!({"type": "object", "properties": properties, "required": required}),
+        };
+        if let Some(others) = others.filter(|others| !others.is_null()) {
+            schema["additionalProperties"] = others;
+        }
+        Ok(Type::of(schema))
+    }
+}
+
+/// What is all of several: records become one; of others the first that says something.
+fn merged(parts: Vec<Type>) -> Type {
+    let optional = parts.iter().all(|part| part.optional);
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for part in &parts {
+        let members = part.schema["properties"].as_object();
+        for (name, schema) in members.into_iter().flatten() {
+            properties.insert(name.clone(), schema.clone());
+        }
+        for name in part.schema["required"].as_array().into_iter().flatten() {
+            if !required.contains(name) {
+                required.push(name.clone());
+            }
+        }
+    }
+    let schema = match properties.is_empty() {
+        false => json!({"type": "object", "properties": properties, "required": required}),
+        true => {
+            let says = |part: &Type| part.schema.as_object().is_some_and(|all| !all.is_empty());
+            let first = parts.into_iter().find(says);
+            first.map_or(json!({}), |part| part.schema)
+        }
+    };
+    Type {
+        optional,
+        ..Type::of(schema)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The properties of a function's one argument: from its own block, or from the typedef that its `@param` names.
 
 use super::jsdoc::{Block, Tag};
-use super::jstype::{Known, Type, read_type};
+use super::jstype::{Known, Type, read_argument, read_type};
 use super::{Declaration, Problem};
 use crate::toolbox::source::script::trimmed;
 use serde_json::{Map, Value, json};
@@ -85,7 +85,10 @@ pub(super) fn fill(
     typedefs: &Typedefs<'_>,
 ) -> Result<(), Problem> {
     let known = |name: &str| typedefs.kind(name, &[]);
-    let params = entries(doc, &["param", "arg", "argument"], &known)?;
+    let mut params = entries(doc, &["param", "arg", "argument"], &known)?;
+    if params.is_empty() {
+        params.extend(of_type(doc, &known));
+    }
     let own = entries(doc, PROPERTY, &known)?;
     let named = params
         .first()
@@ -103,6 +106,20 @@ pub(super) fn fill(
         declaration.property(&entry.path, entry.schema, entry.required);
     }
     Ok(())
+}
+
+/// The argument of the function that `@type` says it is.
+fn of_type(doc: &Block, known: Known<'_>) -> Option<Entry> {
+    let tag = doc.tags.iter().find(|tag| tag.name == "type")?;
+    let kind = read_argument(braces(&tag.body)?.0, known)?;
+    Some(Entry {
+        path: "args".to_owned(),
+        schema: kind.schema.clone(),
+        required: true,
+        kind,
+        line: tag.line,
+    })
+    .filter(|entry| entry.schema["properties"].is_object())
 }
 
 /// A function gets one object: a parameter of its own that is told to be a simple value would be that object.

@@ -49,7 +49,7 @@ fn tool(root: &CommandValue, stem: &str, text: &str) -> Result<Declared, Problem
     tool.function.clear();
     let mut declared = Declared {
         declarations: vec![tool],
-        ..Declared::default()
+        warnings: odd_defaults(root, text),
     };
     if let Some(command) = root.subcommands.first() {
         let message = format!("its commands ({}, ...) are not offered", command.name);
@@ -72,6 +72,7 @@ fn agent(root: &CommandValue, text: &str) -> Result<Declared, Problem> {
             continue;
         }
         declared.declarations.push(declaration(command, text)?);
+        declared.warnings.extend(odd_defaults(command, text));
     }
     if root.subcommands.is_empty() {
         declared
@@ -104,6 +105,19 @@ fn declaration(command: &CommandValue, text: &str) -> Result<Declaration, Proble
         declaration.passed.insert(name, parameter.passed());
     }
     Ok(declaration)
+}
+
+/// The defaults that are no numbers where the notation asks for one.
+fn odd_defaults(command: &CommandValue, text: &str) -> Vec<Problem> {
+    let options = options(command, text).map(Parameter::from);
+    let positionals = command.positionals.iter().map(Parameter::from);
+    let odd = options.chain(positionals).filter_map(|parameter| {
+        let default = parameter.odd_default()?;
+        let line = source::line_of_parameter(text, parameter.id).unwrap_or(1);
+        let message = format!("the default {default:?} of {} is no number", parameter.id);
+        Some(Problem::new(line, message))
+    });
+    odd.collect()
 }
 
 /// Without `--help` and `--version` where they are argc's own.

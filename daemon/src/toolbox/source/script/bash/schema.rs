@@ -143,6 +143,18 @@ impl Parameter<'_> {
         }
     }
 
+    /// The default, where it is not of the type that the notation names.
+    pub(super) fn odd_default(&self) -> Option<&str> {
+        let Some(DefaultValue::Value(value)) = self.default else {
+            return None;
+        };
+        let is_odd = self.form == Form::One
+            && self.item != Item::Text
+            && !is_doubtful(value, self.describe)
+            && self.typed(&unescaped(value)).is_string();
+        is_odd.then_some(value.as_str())
+    }
+
     /// As the type says, where the text is of that type.
     fn typed(&self, text: &str) -> Value {
         let read = || serde_json::from_str::<Value>(text).ok();

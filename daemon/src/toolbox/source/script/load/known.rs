@@ -1,7 +1,7 @@
 //! What files declared when they were last read, by content, so that a file is taken apart once.
 //! A file that was good and no longer is keeps what it declared, and the content that it declared it with.
 
-use super::super::{Declaration, Declared, content, declare};
+use super::super::{Declaration, Declared, Problem, content, declare};
 use super::{Kind, Language};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ pub(super) struct Reading {
     pub(super) declared: Declared,
     pub(super) shared: Vec<Arc<Declaration>>,
     pub(super) timeout: Option<Duration>,
-    /// What is wrong with the content, where an earlier one is told of.
+    /// What is wrong with the content, where there is something to offer all the same.
     pub(super) problem: Option<String>,
     kind: Kind,
 }
@@ -64,6 +64,10 @@ impl Known {
         let language =
             Language::of(path).ok_or_else(|| format!("{}: no script", path.display()))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let (time, problem) = match timeout(&bytes) {
+            Ok(time) => (time, None),
+            Err(problem) => (None, Some(problem.told(path))),
+        };
         let reading = match (declare(language, kind, &stem, &bytes), earlier) {
             (Ok(declared), _) => Reading {
                 digest,
@@ -74,9 +78,9 @@ impl Known {
                     .map(Arc::new)
                     .collect(),
                 declared,
-                timeout: timeout(&bytes),
+                timeout: time,
                 source: bytes.into(),
-                problem: None,
+                problem,
                 kind,
             },
             (Err(problem), Some(earlier)) => Reading {
@@ -103,17 +107,28 @@ impl Known {
     }
 }
 
-/// `@meta timeout 10` in a comment of any language: seconds.
-fn timeout(bytes: &[u8]) -> Option<Duration> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let said = text.lines().find_map(|line| {
+/// `@meta timeout 10` in a comment of any language: seconds. None where the file names no time.
+fn timeout(bytes: &[u8]) -> Result<Option<Duration>, Problem> {
+    let text = String::from_utf8_lossy(bytes);
+    let said = text.lines().enumerate().find_map(|(at, line)| {
         let line = line.trim_start();
         let comment = line.trim_start_matches(['#', '/', '*', ' ', '\t']);
-        (comment.len() < line.len() || line.starts_with('@'))
-            .then(|| comment.strip_prefix("@meta timeout "))?
-    })?;
-    let seconds: f64 = said.trim().parse().ok()?;
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|time| !time.is_zero())
+        let said = (comment.len() < line.len() || line.starts_with('@'))
+            .then(|| comment.strip_prefix("@meta timeout "))??;
+        Some((at + 1, said.trim()))
+    });
+    let Some((line, said)) = said else {
+        return Ok(None);
+    };
+    let seconds = said.parse().ok();
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    match time.filter(|time| !time.is_zero()) {
+        Some(time) => Ok(Some(time)),
+        None => Err(Problem::new(
+            line,
+            format!(
+                "@meta timeout {said:?} is no number of seconds above 0, so the usual time counts"
+            ),
+        )),
+    }
 }

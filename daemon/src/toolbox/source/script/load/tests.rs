@@ -171,6 +171,40 @@ fn a_check_names_what_is_missing() {
     assert_eq!(checked.problems.len(), 5, "{all}");
 }
 
+#[test]
+fn a_check_names_a_default_that_is_no_number() {
+    let place = Place::new();
+    let text = "# @describe D.\n# @option --count=abc <INT> C\n# @option --size=3 <INT> S\n# @option --name=x N\nmain() { :; }\n";
+    let file = place.write("work/.agents/tools/t.sh", text);
+    let cwd = place.root.path().join("work");
+    let checked = place.scripts.check(&cwd, &BTreeMap::new());
+    let expected = format!(
+        "{}: line 2: the default \"abc\" of count is no number",
+        file.display()
+    );
+    assert_eq!(checked.warnings, [expected]);
+    assert_eq!(checked.tools, ["t"]);
+}
+
+#[test]
+fn a_time_that_is_none_is_told_with_its_line_and_the_tool_stays() {
+    for said in ["soon", "-3", "0", "10 s"] {
+        let place = Place::new();
+        let content = GOOD.replace("# @option", &format!("# @meta timeout {said}\n# @option"));
+        let file = place.write("home/.agents/tools/t.sh", &content);
+        let (names, problems) = place.names(Own::Ignored);
+        assert_eq!(names, ["t"]);
+        let expected = format!(
+            "{}: line 2: @meta timeout {said:?} is no number",
+            file.display()
+        );
+        assert!(
+            problems.len() == 1 && problems[0].starts_with(&expected),
+            "{problems:?}"
+        );
+    }
+}
+
 /// The times are those of a release; a build for tests is some ten times slower, and the machine may be busy.
 #[test]
 fn two_hundred_files_are_read_once() {

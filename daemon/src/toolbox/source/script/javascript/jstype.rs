@@ -23,6 +23,15 @@ impl Type {
         }
     }
 
+    /// Many of it.
+    fn listed(self) -> Self {
+        let items = match self.schema {
+            Value::Null => json!({}),
+            schema => schema,
+        };
+        Self::of(json!({"type": "array", "items": items}))
+    }
+
     pub(super) fn name(&self) -> Option<&str> {
         self.named.as_deref()
     }
@@ -204,7 +213,7 @@ impl<'t> Reader<'t, '_> {
         loop {
             let is_index = self.rest.starts_with('[');
             if self.take("[]") {
-                kind = Type::of(json!({"type": "array", "items": kind.schema}));
+                kind = kind.listed();
             } else if self.take("=") || self.take("?") {
                 kind.optional = true;
             } else if is_index && self.take("[") {
@@ -221,7 +230,7 @@ impl<'t> Reader<'t, '_> {
     fn atom(&mut self) -> Result<Type, String> {
         if self.take("...") {
             let inner = self.inner()?;
-            return Ok(Type::of(json!({"type": "array", "items": inner.schema})));
+            return Ok(inner.listed());
         }
         if self.take("[") {
             return self.tuple();

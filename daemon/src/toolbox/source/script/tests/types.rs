@@ -49,6 +49,7 @@ fn types_that_are_rare_lose_nothing_and_invent_nothing() {
             json!({"type": "array", "items": {"type": "string"}}),
         ),
         ("import('fs').Stats", json!({})),
+        ("null[]", json!({"type": "array", "items": {}})),
         ("typeof Color", json!({})),
         ("keyof typeof Color", json!({})),
         ("Args['q']", json!({})),

@@ -220,8 +220,12 @@ impl Workspace {
 
     /// All that is wrong with its scripts and with what they need.
     pub async fn check(&self, env: BTreeMap<String, String>) -> Result<Checked, String> {
-        self.blocking(move |shared, cwd| shared.scripts.check(cwd, &env))
-            .await
+        self.blocking(move |shared, cwd| {
+            let builtins = shared.builtins();
+            let is_builtin = |name: &str| builtins.tools().iter().any(|tool| tool.name() == name);
+            shared.scripts.check(cwd, &env, is_builtin)
+        })
+        .await
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {

@@ -18,9 +18,14 @@ pub struct Checked {
 }
 
 impl Scripts {
-    /// Looks at all of them, those of a directory that is not trusted too; `env` is where they would run. Blocks on the
-    /// disk.
-    pub fn check(&self, cwd: &Path, env: &BTreeMap<String, String>) -> Checked {
+    /// Looks at all of them, those of a directory that is not trusted too; `env` is where they would run, and `is_builtin`
+    /// knows the names of tools that need no script. Blocks on the disk.
+    pub fn check(
+        &self,
+        cwd: &Path,
+        env: &BTreeMap<String, String>,
+        is_builtin: impl Fn(&str) -> bool,
+    ) -> Checked {
         let mut listing = self.list(cwd, Own::Trusted);
         let mut warnings = Vec::new();
         for folder in self.folders(cwd, Own::Trusted) {
@@ -37,8 +42,17 @@ impl Scripts {
             problems: loaded.problems,
             warnings,
         };
+        let refused = loaded.tools.iter().filter_map(|tool| {
+            let why = tool.check().err()?;
+            Some((tool.name().to_owned(), why))
+        });
+        for (name, why) in refused {
+            checked.tools.retain(|known| *known != name);
+            checked.problems.push(why);
+        }
         let mut missing = BTreeSet::new();
         for file in &listing.files {
+            self.replaces(file, &is_builtin, &mut checked);
             self.needs(file, env, &mut checked);
             let program = interpreter(file.language);
             if !is_on_path(program, env) {
@@ -51,6 +65,19 @@ impl Scripts {
             ));
         }
         checked
+    }
+
+    fn replaces(&self, file: &File, is_builtin: &dyn Fn(&str) -> bool, checked: &mut Checked) {
+        let Ok(reading) = self.shared.known.read(&file.path, file.kind) else {
+            return;
+        };
+        let names = reading.declared.declarations.iter().map(|one| &one.name);
+        for name in names.filter(|name| is_builtin(name)) {
+            checked.warnings.push(format!(
+                "{}: the tool {name} takes the place of the built-in one",
+                file.path.display()
+            ));
+        }
     }
 
     fn needs(&self, file: &File, env: &BTreeMap<String, String>, checked: &mut Checked) {

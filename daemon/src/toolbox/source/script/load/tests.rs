@@ -39,6 +39,11 @@ impl Place {
         self.scripts.list(&self.root.path().join("work"), own)
     }
 
+    fn check(&self, env: &BTreeMap<String, String>) -> Checked {
+        let cwd = self.root.path().join("work");
+        self.scripts.check(&cwd, env, |name| name == "bash")
+    }
+
     fn names(&self, own: Own) -> (Vec<String>, Vec<String>) {
         let loaded = self.scripts.load(&self.list(own), None);
         let names = loaded.tools.iter().map(|tool| tool.name().to_owned());
@@ -153,7 +158,7 @@ fn a_check_names_what_is_missing() {
         ("SET".to_owned(), String::new()),
         ("PATH".to_owned(), "/none".to_owned()),
     ]);
-    let checked = place.scripts.check(&place.root.path().join("work"), &env);
+    let checked = place.check(&env);
     assert_eq!(
         (checked.files, checked.tools),
         (2, vec!["needs".to_owned()])
@@ -172,12 +177,39 @@ fn a_check_names_what_is_missing() {
 }
 
 #[test]
+fn a_check_names_what_has_a_schema_that_cannot_be_used() {
+    let place = Place::new();
+    let text = "/**\n * D.\n * @param {{p: {a: string, a: string}}} args\n */\nexports.run = (args) => 1;\n";
+    place.write("work/.agents/tools/odd.js", text);
+    place.write("work/.agents/tools/good.sh", GOOD);
+    let checked = place.check(&BTreeMap::new());
+    assert_eq!(checked.tools, ["good"]);
+    let all = checked.problems.join("\n");
+    assert!(
+        all.contains("\"odd\" has a schema that cannot be used"),
+        "{all}"
+    );
+}
+
+#[test]
+fn a_check_names_a_script_in_the_place_of_a_built_in_tool() {
+    let place = Place::new();
+    let file = place.write("work/.agents/tools/bash.sh", GOOD);
+    place.write("work/.agents/tools/good.sh", GOOD);
+    let checked = place.check(&BTreeMap::new());
+    let expected = format!(
+        "{}: the tool bash takes the place of the built-in one",
+        file.display()
+    );
+    assert_eq!(checked.warnings, [expected]);
+}
+
+#[test]
 fn a_check_names_a_default_that_is_no_number() {
     let place = Place::new();
     let text = "# @describe D.\n# @option --count=abc <INT> C\n# @option --size=3 <INT> S\n# @option --name=x N\nmain() { :; }\n";
     let file = place.write("work/.agents/tools/t.sh", text);
-    let cwd = place.root.path().join("work");
-    let checked = place.scripts.check(&cwd, &BTreeMap::new());
+    let checked = place.check(&BTreeMap::new());
     let expected = format!(
         "{}: line 2: the default \"abc\" of count is no number",
         file.display()

@@ -218,10 +218,10 @@ impl<'t> Finder<'t, '_> {
     fn value(&mut self, name: &str, value: Node<'t>, statement: Node<'t>) {
         if is_function(value) {
             self.add(name.to_owned(), statement, None, value);
-        } else if value.kind() == "identifier" {
-            if let Some((function, callable)) = self.find_local(slice(value, self.text)) {
-                self.add(name.to_owned(), statement, Some(function), callable);
-            }
+        } else if value.kind() == "identifier"
+            && let Some((function, callable)) = self.find_local(slice(value, self.text))
+        {
+            self.add(name.to_owned(), statement, Some(function), callable);
         }
     }
 

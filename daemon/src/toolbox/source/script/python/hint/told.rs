@@ -122,11 +122,8 @@ fn split<'t>(text: &'t str, separator: &str) -> Vec<&'t str> {
     let (mut depth, mut quote, mut from) = (0_usize, None, 0);
     for (at, c) in text.char_indices() {
         match (quote, c) {
-            (Some(open), c) => {
-                if c == open {
-                    quote = None;
-                }
-            }
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(c),
             (None, '[' | '(' | '{') => depth += 1,
             (None, ']' | ')' | '}') => depth = depth.saturating_sub(1),

@@ -95,11 +95,13 @@ impl Server {
         look.reset();
         loop {
             tokio::select! {
+                // What is told of a call comes before its result, as the daemon sent it.
+                biased;
+                event = self.follow.next() => self.happened(&event?).await?,
                 line = input.next() => match line {
                     Some(line) => self.take(&line?)?,
                     None => break,
                 },
-                event = self.follow.next() => self.happened(&event?).await?,
                 Some(came) = self.work.next() => self.came(came)?,
                 _ = look.tick(), if self.known.is_some() => self.list(None),
             }

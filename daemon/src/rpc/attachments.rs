@@ -75,6 +75,13 @@ impl Attachments {
         Ok(())
     }
 
+    /// Whether the connection has a subscription to what it `concerns`.
+    pub(super) fn follows(&self, connection: ConnectionId, concerns: Concerns<'_>) -> bool {
+        entries(&self.table(), connection, concerns)
+            .next()
+            .is_some()
+    }
+
     /// Resolves when the event `seq` and all before it are queued for every subscription of the connection to what it
     /// `concerns`.
     pub(super) async fn delivered(

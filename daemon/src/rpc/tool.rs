@@ -38,12 +38,22 @@ impl ToolRpcServer for Rpc {
         toolbox: Option<Value>,
     ) -> Result<Map<String, Value>, ErrorObjectOwned> {
         let toolbox = expression(toolbox.as_ref())?;
-        self.check_controls(extensions, Concerns::Session(&session), "run a tool")?;
+        let about = || Concerns::Session(&session);
+        let context = self.check_controls(extensions, about(), "run a tool")?;
         let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
-        self.sessions()
+        let result = self
+            .sessions()
             .run_tool(&session, &name, arguments, toolbox)
             .await
-            .map_err(fail)
+            .map_err(fail)?;
+        // What a client that follows the session sees of the call comes before its result.
+        if self.0.attachments.follows(context.id(), about())
+            && let Ok(now) = self.sessions().get(&session).await
+        {
+            let attachments = &self.0.attachments;
+            attachments.delivered(context.id(), about(), now.seq).await;
+        }
+        Ok(result)
     }
 
     async fn cancel(

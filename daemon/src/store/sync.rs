@@ -187,7 +187,9 @@ pub(super) fn log_path(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::{SOON, Shared, next};
+    use super::{Asker, End, SOON, Shared, next};
+    use crate::store::StoreError;
+    use std::sync::Arc;
     use std::time::{Duration, Instant};
     use tokio::sync::oneshot;
 
@@ -209,5 +211,37 @@ mod tests {
             began.elapsed() < SOON.saturating_sub(Duration::from_millis(1))
         });
         assert!(at_once);
+    }
+
+    #[tokio::test]
+    async fn those_who_ask_at_the_same_time_share_a_sync() {
+        let shared = Arc::new(Shared::default());
+        let asker = Asker(Arc::clone(&shared));
+        let syncs = tokio::task::spawn_blocking(move || {
+            while shared.lock().waiters.len() < 16 {
+                std::thread::yield_now();
+            }
+            let waiters = next(&shared).unwrap();
+            let shared_by = waiters.len();
+            waiters.into_iter().for_each(|waiter| {
+                let _ = waiter.send(Ok(()));
+            });
+            shared_by
+        });
+        let asked = futures_util::future::join_all((0..16).map(|_| asker.synced())).await;
+        assert!(asked.iter().all(Result::is_ok));
+        assert_eq!(syncs.await.unwrap(), 16);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_thread_that_is_gone() {
+        let shared = Arc::new(Shared::default());
+        let asker = Asker(Arc::clone(&shared));
+        let early = asker.synced();
+        tokio::pin!(early);
+        assert!(futures_util::poll!(&mut early).is_pending());
+        drop(End(&shared));
+        assert!(matches!(early.await, Err(StoreError::Closed)));
+        assert!(matches!(asker.synced().await, Err(StoreError::Closed)));
     }
 }

@@ -2,14 +2,17 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
+#[path = "port/nobody.rs"]
+mod nobody;
+
 use daemon::presentation::Toolkit;
 use daemon::presentation::code_mode::{Cell, CodeMode, RUN_CODE, Rules, Settings, runner};
 use daemon::process::nursery;
+use daemon::toolbox::Toolbox;
 use daemon::toolbox::gate::Run;
 use daemon::toolbox::tool::{Access, Call, Tool};
-use daemon::toolbox::{BoxFuture, CallPort, Question, Toolbox, Verdict, Via};
+use nobody::Nobody;
 use protocol::expression::{CodeApproval, CodeLimits};
-use protocol::id::CallId;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -153,35 +156,4 @@ fn many(count: usize) -> Arc<Toolbox> {
         );
     }
     Arc::new(toolbox)
-}
-
-/// A session that keeps nothing.
-struct Nobody;
-
-impl CallPort for Nobody {
-    fn ask<'a>(&'a self, _: Question<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
-        Box::pin(async { Err("nobody is there".to_owned()) })
-    }
-    fn started<'a>(&'a self, _: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async { Ok(()) })
-    }
-    fn output(&self, _: &CallId, _: &str) {}
-    fn child<'a>(
-        &'a self,
-        _: &'a CallId,
-        _: Via,
-        _: &'a str,
-        _: &'a Value,
-    ) -> BoxFuture<'a, Result<CallId, String>> {
-        Box::pin(async { Ok("c1/1".into()) })
-    }
-    fn child_done<'a>(
-        &'a self,
-        _: &'a CallId,
-        _: &'a Map<String, Value>,
-        _: u64,
-    ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async { Ok(()) })
-    }
-    fn warn(&self, _: &str) {}
 }

@@ -2,17 +2,19 @@
 
 #![allow(clippy::print_stdout, reason = "it reports to a terminal")]
 
+#[path = "port/nobody.rs"]
+mod nobody;
+
 use daemon::process::nursery;
+use daemon::toolbox::Toolbox;
 use daemon::toolbox::gate::Run;
 use daemon::toolbox::hook::Hook;
 use daemon::toolbox::permission::Permissions;
 use daemon::toolbox::tool::{Access, Call, Tool};
-use daemon::toolbox::{BoxFuture, CallPort, Question, Toolbox, Verdict, Via};
 use daemon::workspace::hooks::Users;
 use daemon::workspace::plugins::{Means, Settings};
 use daemon::workspace::{Places, Workspaces};
-use protocol::approval::Answer;
-use protocol::id::CallId;
+use nobody::Nobody;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -124,44 +126,7 @@ fn run() -> Run {
         env: Arc::default(),
         cancel: CancellationToken::new(),
         spill_dir: "/nonexistent".into(),
-        port: Arc::new(Port),
+        port: Arc::new(Nobody),
         permissions: Arc::new(Permissions::default()),
     }
-}
-
-/// A session that records nothing: what is measured is the gate, not the store.
-struct Port;
-
-impl CallPort for Port {
-    fn ask<'a>(&'a self, _: Question<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
-        Box::pin(async {
-            Ok(Verdict {
-                answer: Answer::Allow,
-                reason: None,
-                grant: None,
-            })
-        })
-    }
-    fn started<'a>(&'a self, _: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async { Ok(()) })
-    }
-    fn output(&self, _: &CallId, _: &str) {}
-    fn child<'a>(
-        &'a self,
-        _: &'a CallId,
-        _: Via,
-        _: &'a str,
-        _: &'a Value,
-    ) -> BoxFuture<'a, Result<CallId, String>> {
-        Box::pin(async { Ok("c1/1".into()) })
-    }
-    fn child_done<'a>(
-        &'a self,
-        _: &'a CallId,
-        _: &'a Map<String, Value>,
-        _: u64,
-    ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async { Ok(()) })
-    }
-    fn warn(&self, _: &str) {}
 }

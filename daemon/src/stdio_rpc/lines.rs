@@ -2,7 +2,7 @@
 //! than its bounds.
 
 use super::QUEUE;
-use super::talk::{LINE, TOO_LONG, attend, read_line};
+use super::talk::{attend, read_text};
 use super::voice::Voice;
 use crate::process::mask::Mask;
 use crate::process::{self, Spawn};
@@ -69,20 +69,16 @@ pub fn start(name: &str, spawn: &Spawn, mask: Mask) -> io::Result<(Mouth, Ears)>
 async fn listen(stdout: pipe::Receiver, heard: mpsc::Sender<Vec<u8>>) -> Option<String> {
     let mut reader = BufReader::new(stdout);
     let mut line = Vec::new();
-    while read_line(&mut reader, &mut line, LINE).await {
-        if line.len() as u64 >= LINE {
-            return Some(TOO_LONG.to_owned());
-        }
-        let text = line.trim_ascii();
-        if text.is_empty() {
-            continue;
-        }
+    loop {
+        let text = match read_text(&mut reader, &mut line).await {
+            Ok(text) => text?,
+            Err(why) => return Some(why),
+        };
         // Who listened has gone, and lets go of the child.
         if heard.send(text.to_owned()).await.is_err() {
             return None;
         }
     }
-    None
 }
 
 impl Mouth {

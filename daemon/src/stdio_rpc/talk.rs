@@ -110,14 +110,11 @@ async fn listen(
     let mut reader = BufReader::new(stdout);
     let mut line = Vec::new();
     let mut requests = JoinSet::new();
-    while read_line(&mut reader, &mut line, LINE).await {
-        if line.len() as u64 >= LINE {
-            return Some(TOO_LONG.to_owned());
-        }
-        let text = line.trim_ascii();
-        if text.is_empty() {
-            continue;
-        }
+    loop {
+        let text = match read_text(&mut reader, &mut line).await {
+            Ok(text) => text?,
+            Err(why) => return Some(why),
+        };
         match Incoming::read(text) {
             Some(message) => {
                 shared.said.fetch_add(1, Ordering::Relaxed);
@@ -127,7 +124,6 @@ async fn listen(
         }
         while requests.try_join_next().is_some() {}
     }
-    None
 }
 
 async fn take(
@@ -162,6 +158,22 @@ async fn take(
             });
         }
     }
+}
+
+/// The next line that says anything, none at the end; or why what comes is not listened to any more.
+pub(super) async fn read_text<'l, R: AsyncRead + Unpin>(
+    reader: &mut BufReader<R>,
+    line: &'l mut Vec<u8>,
+) -> Result<Option<&'l [u8]>, String> {
+    while read_line(reader, line, LINE).await {
+        if line.len() as u64 >= LINE {
+            return Err(TOO_LONG.to_owned());
+        }
+        if !line.trim_ascii().is_empty() {
+            return Ok(Some(line.trim_ascii()));
+        }
+    }
+    Ok(None)
 }
 
 /// The next line, or as much of it as fits; false at the end.

@@ -5,7 +5,7 @@ use super::gate::{Pass, Sealed};
 use super::schema::Schema;
 use super::{BoxFuture, CallPort};
 use protocol::id::{CallId, SessionId};
-use protocol::tool::{Definition, Function, FunctionTag};
+use protocol::tool::{Definition, Function, FunctionTag, ProvidedTool};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -133,6 +133,16 @@ impl Tool {
             handler: None,
             schema: Schema::default(),
         }
+    }
+
+    /// As somebody outside the daemon describes one.
+    pub fn provided(tool: &ProvidedTool) -> Self {
+        let new = Self::new(&tool.name, &tool.description).params(tool.params.clone());
+        let new = tool
+            .required
+            .iter()
+            .fold(new, |new, name| new.required(name));
+        tool.aliases.iter().fold(new, |new, name| new.alias(name))
     }
 
     /// A parameter with its JSON Schema.

@@ -119,17 +119,7 @@ impl Provided {
                 arguments,
             )
         };
-        let mut tool = Tool::new(&provided.name, &provided.description)
-            .params(provided.params.clone())
-            .source("client")
-            .handler(handler);
-        for name in &provided.required {
-            tool = tool.required(name);
-        }
-        for name in &provided.aliases {
-            tool = tool.alias(name);
-        }
-        tool
+        Tool::provided(provided).source("client").handler(handler)
     }
 }
 

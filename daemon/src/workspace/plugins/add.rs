@@ -48,17 +48,9 @@ fn tool(plugin: &Arc<Plugin>, provided: &ProvidedTool) -> Tool {
     let handler = move |call: Call, arguments: Map<String, Value>| {
         run(Arc::clone(&of), name.clone(), call, arguments)
     };
-    let mut tool = Tool::new(&provided.name, &provided.description)
-        .params(provided.params.clone())
+    Tool::provided(provided)
         .source(&plugin.source())
-        .handler(handler);
-    for name in &provided.required {
-        tool = tool.required(name);
-    }
-    for name in &provided.aliases {
-        tool = tool.alias(name);
-    }
-    tool
+        .handler(handler)
 }
 
 /// A tool may take as long as it likes: whoever waits for it can cancel.

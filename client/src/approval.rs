@@ -27,6 +27,8 @@ pub(crate) struct Question {
     pub arguments: Value,
     /// Which rule asks.
     pub why: String,
+    /// Whether a program that the model wrote makes the call, and may make more of its kind.
+    pub of_program: bool,
 }
 
 impl From<&protocol::approval::Approval> for Question {
@@ -37,6 +39,7 @@ impl From<&protocol::approval::Approval> for Question {
             tool: waiting.tool.clone(),
             arguments: waiting.arguments.clone(),
             why: waiting.why.clone(),
+            of_program: false,
         }
     }
 }
@@ -53,8 +56,16 @@ pub(crate) struct Reply {
 }
 
 /// The keys, as they are offered.
-pub(crate) const KEYS: &str =
-    "[y] once  [s] this session  [a] always  [n] no  [r REASON] no, and tell the model why";
+const KEYS: [&str; 5] = [
+    "[y] once",
+    "[s] this session",
+    "[a] always",
+    "[n] no",
+    "[r REASON] no, and tell the model why",
+];
+
+/// The one more that a program's call has.
+const PROGRAM_KEY: &str = "[p] this program";
 
 impl Reply {
     /// A yes for this call.
@@ -86,6 +97,7 @@ impl Reply {
         let word = word.trim_end_matches([',', '.', ':']).to_ascii_lowercase();
         let plain = match word.as_str() {
             "y" | "yes" => Self::new(Answer::Allow, Scope::Call),
+            "p" | "program" => Self::new(Answer::Allow, Scope::Program),
             "s" | "session" => Self::new(Answer::Allow, Scope::Session),
             "a" | "always" => Self::new(Answer::Allow, Scope::Always),
             "n" | "no" | "r" | "reason" if !rest.is_empty() => return Some(Self::no(rest)),
@@ -157,6 +169,7 @@ impl Question {
                 tool: tool.clone(),
                 arguments: arguments.clone(),
                 why: why.clone(),
+                of_program: false,
             }),
             _ => None,
         }
@@ -192,6 +205,15 @@ impl Question {
 }
 
 impl Question {
+    /// The keys that answer it.
+    pub(crate) fn keys(&self) -> Vec<&'static str> {
+        let mut keys = KEYS.to_vec();
+        if self.of_program {
+            keys.insert(1, PROGRAM_KEY);
+        }
+        keys
+    }
+
     /// What would run, for a line that has little room; the question's text has all of it.
     pub(crate) fn brief(&self) -> String {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
@@ -293,6 +315,7 @@ mod tests {
         for (line, scope) in [
             ("y", Scope::Call),
             (" YES ", Scope::Call),
+            ("p", Scope::Program),
             ("s", Scope::Session),
             ("a", Scope::Always),
         ] {
@@ -317,6 +340,7 @@ mod tests {
             tool: "execute".into(),
             arguments,
             why: "default: ask".into(),
+            of_program: false,
         };
         question.text(Paint::Plain)
     }

@@ -8,9 +8,9 @@ mod markdown;
 mod rich;
 pub(crate) mod styled;
 
-use crate::approval::{KEYS, Question};
+use crate::approval::Question;
 use crate::paint::{Paint, Part, tame};
-use call::{Calls, Look};
+use call::{Calls, Look, Told};
 pub(crate) use fold::{Folded, What, thought_rows};
 use protocol::approval::{Answer, Scope};
 use protocol::event::{Event, EventKind, Level, TurnStatus};
@@ -260,11 +260,17 @@ impl Renderer {
                 name,
                 arguments,
                 parent,
+                via,
                 ..
             } => {
                 let look = self.look();
-                self.calls
-                    .begin(look, event.seq, call, name, arguments, parent.as_ref())
+                let told = Told {
+                    name,
+                    arguments,
+                    parent: parent.as_ref(),
+                    via: via.as_deref(),
+                };
+                self.calls.begin(look, event.seq, call, told)
             }
             EventKind::Done { call, result, ms } => {
                 let look = self.look();
@@ -275,11 +281,13 @@ impl Renderer {
                 Some(lines)
             }
             EventKind::ApprovalAsked { .. } => {
-                let question = Question::of(event)?.text(paint);
+                let question = self.knows(Question::of(event)?);
+                let text = question.text(paint);
                 match self.keys {
-                    Keys::Offered if self.rich.is_none() => Some(format!("{question}\n  {KEYS}")),
-                    Keys::Offered => Some(question),
-                    Keys::Hidden => Some(question),
+                    Keys::Offered if self.rich.is_none() => {
+                        Some(format!("{text}\n  {}", question.keys().join("  ")))
+                    }
+                    Keys::Offered | Keys::Hidden => Some(text),
                 }
             }
             EventKind::ApprovalAnswered {
@@ -348,6 +356,12 @@ impl Renderer {
 }
 
 impl Renderer {
+    /// A question with what earlier events told of its call.
+    pub(crate) fn knows(&self, mut question: Question) -> Question {
+        question.of_program = self.calls.is_of_program(&question.call);
+        question
+    }
+
     fn look(&self) -> Look {
         Look {
             paint: self.paint,

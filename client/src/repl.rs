@@ -46,7 +46,10 @@ pub(crate) async fn pick(link: &Rc<Link>) -> Result<Option<Session>, Failure> {
         );
     }
     let mut console = Console::start(link.place(), "")?;
-    pick::pick(link, &mut console).await
+    Ok(match pick::pick(link, &mut console).await? {
+        pick::Chosen::Session(session) => Some(*session),
+        pick::Chosen::Nothing | pick::Chosen::Ended => None,
+    })
 }
 
 /// Runs until the person leaves.

@@ -8,6 +8,10 @@ use std::io::{self, Write};
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?2026l";
 
+/// Erases from the start of the row on. In two steps: some terminals take an erasure from the very first cell for a new
+/// screen, and keep what is erased among what has scrolled away.
+const ERASE: &str = "\r\x1b[K\x1b[C\x1b[J\r";
+
 /// The rows at the bottom, and where the cursor stands in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Panel {
@@ -92,13 +96,18 @@ impl<W: Write> Screen<W> {
 
     /// Takes the panel away: the cursor stands at the start of an empty line.
     pub(crate) fn leave(&mut self) -> io::Result<()> {
-        let mut frame = up(self.drawn.cursor.0) + "\r\x1b[J";
+        let mut frame = up(self.drawn.cursor.0) + ERASE;
         frame.push_str(&std::mem::take(&mut self.above).replace('\n', "\r\n"));
         frame.push_str("\x1b[?25h");
         self.drawn = Panel::default();
         self.stale = false;
         self.out.write_all(frame.as_bytes())?;
         self.out.flush()
+    }
+
+    /// Somebody else may have written: the next drawing is of everything.
+    pub(crate) fn distrust(&mut self) {
+        self.stale = true;
     }
 
     /// Empties the screen; what has scrolled away stays.
@@ -139,7 +148,7 @@ impl<W: Write> Screen<W> {
 
     fn draw_all(&mut self, panel: &Panel, frame: &mut String) {
         frame.push_str(&up(self.drawn.cursor.0));
-        frame.push_str("\r\x1b[J");
+        frame.push_str(ERASE);
         frame.push_str(&std::mem::take(&mut self.above).replace('\n', "\r\n"));
         frame.push_str(&panel.rows.join("\r\n"));
         let last = panel.rows.len().saturating_sub(1);
@@ -212,11 +221,14 @@ mod tests {
         let mut screen = screen();
         assert_eq!(
             frame(&mut screen, panel(&["> "], (0, 2))),
-            "\r\x1b[J> \r\x1b[2C"
+            format!("{ERASE}> \r\x1b[2C")
         );
         screen.write("one\ntwo");
         let drawn = frame(&mut screen, panel(&["> ", "status"], (0, 2)));
-        assert_eq!(drawn, "\r\x1b[Jone\r\ntwo\r\n> \r\nstatus\x1b[1A\r\x1b[2C");
+        assert_eq!(
+            drawn,
+            format!("{ERASE}one\r\ntwo\r\n> \r\nstatus\x1b[1A\r\x1b[2C")
+        );
     }
 
     #[test]
@@ -234,13 +246,13 @@ mod tests {
         frame(&mut screen, panel(&["0123456789abcdef", "> xy"], (1, 4)));
         screen.resize(8, 10);
         let drawn = frame(&mut screen, panel(&["> xy"], (0, 4)));
-        assert!(drawn.starts_with("\x1b[2A\r\x1b[J"), "{drawn:?}");
+        assert!(drawn.starts_with(&format!("\x1b[2A{ERASE}")), "{drawn:?}");
     }
 
     #[test]
     fn a_panel_never_fills_the_window_nor_touches_its_last_column() {
         let mut screen = Screen::new(Vec::new(), (4, 3));
         let drawn = frame(&mut screen, panel(&["a", "b", "c", "defgh"], (3, 5)));
-        assert_eq!(drawn, "\r\x1b[Jc\r\ndef\r\x1b[3C");
+        assert_eq!(drawn, format!("{ERASE}c\r\ndef\r\x1b[3C"));
     }
 }

@@ -37,6 +37,7 @@ mod skills;
 mod store;
 mod task;
 mod terminal;
+mod terminal_states;
 mod tidy;
 mod tools;
 mod transport;

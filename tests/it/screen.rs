@@ -8,7 +8,7 @@ use harness::wait::{SOON, skip, until, until_true};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-const WHY: &str = "tmux is not installed";
+pub const WHY: &str = "tmux is not installed";
 
 const REPLY: &str = "\
 line # What it is
@@ -29,14 +29,14 @@ line
 ";
 
 /// A session and a terminal attached to it.
-struct Scene<'a> {
-    tmux: Tmux<'a>,
-    client: TestClient,
-    session: String,
+pub struct Scene<'a> {
+    pub tmux: Tmux<'a>,
+    pub client: TestClient,
+    pub session: String,
 }
 
 impl<'a> Scene<'a> {
-    fn open(daemon: &'a TestDaemon, test: &str, size: (u16, u16)) -> Option<Self> {
+    pub fn open(daemon: &'a TestDaemon, test: &str, size: (u16, u16)) -> Option<Self> {
         let Some(tmux) = Tmux::start(daemon) else {
             skip(test, WHY);
             return None;
@@ -55,21 +55,21 @@ impl<'a> Scene<'a> {
         Some(scene)
     }
 
-    fn clients(&mut self, count: u32) {
+    pub fn clients(&mut self, count: u32) {
         let params = json!({"session": self.session});
         until_true("so many clients", SOON, || {
             self.client.call("session/get", params.clone())["clients"] == count
         });
     }
 
-    fn start(&mut self, prompt: &str) {
+    pub fn start(&mut self, prompt: &str) {
         let session = self.session.clone();
         self.client.start(&session, prompt);
     }
 
     /// Waits until the window shows this below the prompt's rows. What differs from run to run has a name instead.
     #[track_caller]
-    fn shows(&self, from: &str, golden: &str) {
+    pub fn shows(&self, from: &str, golden: &str) {
         let golden = golden.trim_matches('\n');
         until("the window to show the golden screen", SOON, || {
             let screen = self.masked();
@@ -404,7 +404,7 @@ fn what_is_typed_while_a_turn_runs_is_queued_or_steers_it() {
 }
 
 /// A shell in a terminal that runs the client, so that one sees what it leaves behind.
-fn shell<'a>(daemon: &'a TestDaemon, test: &str) -> Option<(Tmux<'a>, TestClient, String)> {
+pub fn shell<'a>(daemon: &'a TestDaemon, test: &str) -> Option<(Tmux<'a>, TestClient, String)> {
     let Some(tmux) = Tmux::start(daemon) else {
         skip(test, WHY);
         return None;
@@ -422,7 +422,7 @@ fn shell<'a>(daemon: &'a TestDaemon, test: &str) -> Option<(Tmux<'a>, TestClient
     Some((tmux, client, session))
 }
 
-fn attach(tmux: &Tmux<'_>, daemon: &TestDaemon, client: &mut TestClient, session: &str) {
+pub fn attach(tmux: &Tmux<'_>, daemon: &TestDaemon, client: &mut TestClient, session: &str) {
     let line = command(daemon, &format!("attach {session}"));
     tmux.type_line(
         "sh",
@@ -436,7 +436,7 @@ fn attach(tmux: &Tmux<'_>, daemon: &TestDaemon, client: &mut TestClient, session
 
 /// The shell echoes what is typed, ends lines, and shows its cursor.
 #[track_caller]
-fn is_sane(tmux: &Tmux<'_>, after: &str) {
+pub fn is_sane(tmux: &Tmux<'_>, after: &str) {
     tmux.type_line("sh", "stty -a | tr ' ' '\\n' | grep -xE -- '-?(icanon|echo|isig|icrnl|opost)' | tr '\\n' ' '; echo \"$((40+2)) told\"");
     let screen = tmux.shows("sh", "42 told");
     assert!(

@@ -4,7 +4,7 @@ mod drawn;
 mod prompt;
 mod schema;
 
-use crate::approval::{self, KEYS, Open, Question, Reply};
+use crate::approval::{self, Open, Question, Reply};
 use crate::ask_tty::Tty;
 use crate::error::{Exit, Failure};
 use crate::follow::Follow;
@@ -244,7 +244,7 @@ impl Turn {
         }
         self.questions.settle(&event);
         if let Some(question) = Question::of(&event) {
-            self.decide(question).await?;
+            self.decide(self.renderer.knows(question)).await?;
         }
         if let EventKind::TurnEnded { status, reply } = event.kind {
             return Ok(Some((status, reply)));
@@ -311,7 +311,7 @@ impl Turn {
         if self.look == Look::Json {
             out::note(&question.text(Paint::of(&std::io::stderr())))?;
         }
-        out::note(&format!("  {KEYS}"))?;
+        out::note(&format!("  {}", question.keys().join("  ")))?;
         loop {
             let line = {
                 let mut asking = pin!(tty.ask("  allow? "));

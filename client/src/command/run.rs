@@ -122,7 +122,10 @@ async fn reply_to(question: &Question, yes: bool, tty: Option<&mut Tty>) -> Resu
     };
     out::note(&question.text(Paint::of(&std::io::stderr())))?;
     loop {
-        match tty.ask(&format!("  {}: ", approval::KEYS)).await? {
+        match tty
+            .ask(&format!("  {}: ", question.keys().join("  ")))
+            .await?
+        {
             None => return Ok(Reply::no("not answered")),
             Some(line) => {
                 if let Some(reply) = Reply::parse(&line) {

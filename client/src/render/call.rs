@@ -32,6 +32,15 @@ pub(super) struct Look {
     pub(super) room: Option<usize>,
 }
 
+/// What an event tells of a call that begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told<'a> {
+    pub(super) name: &'a str,
+    pub(super) arguments: &'a Value,
+    pub(super) parent: Option<&'a CallId>,
+    pub(super) via: Option<&'a str>,
+}
+
 /// The calls that run.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
@@ -53,6 +62,7 @@ struct Call {
     /// Whether a line above says that it began.
     announced: bool,
     parent: Option<CallId>,
+    of_program: bool,
     change: Option<Diff>,
     lines: u64,
     tail: VecDeque<String>,
@@ -65,10 +75,14 @@ impl Calls {
         look: Look,
         seq: u64,
         call: &CallId,
-        name: &str,
-        arguments: &Value,
-        parent: Option<&CallId>,
+        told: Told<'_>,
     ) -> Option<String> {
+        let Told {
+            name,
+            arguments,
+            parent,
+            via,
+        } = told;
         let above = parent.and_then(|parent| self.running.get(parent));
         let new = Call {
             name: tame(name),
@@ -78,6 +92,7 @@ impl Calls {
             started_at: None,
             announced: look.room.is_none(),
             parent: parent.cloned(),
+            of_program: via == Some("code"),
             change: look.room.and_then(|_| Diff::of(arguments)),
             lines: 0,
             tail: VecDeque::new(),
@@ -106,6 +121,11 @@ impl Calls {
             next.clone_from(&call.parent);
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// Whether a program makes a call that runs.
+    pub(super) fn is_of_program(&self, call: &CallId) -> bool {
+        self.running.get(call).is_some_and(|call| call.of_program)
     }
 
     /// A call's handler runs.

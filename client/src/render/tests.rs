@@ -197,7 +197,7 @@ fn a_question_names_the_tool_what_would_run_and_the_keys() {
     })]);
     assert_eq!(
         text,
-        format!("? allow execute?\n    rm x\n  default\n  {KEYS}\n")
+        "? allow execute?\n    rm x\n  default\n  [y] once  [s] this session  [a] always  [n] no  [r REASON] no, and tell the model why\n"
     );
 }
 

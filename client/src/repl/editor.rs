@@ -54,6 +54,8 @@ pub(super) struct Editor {
     pastes: Vec<(String, String)>,
     /// What completion the text as it is wants, until somebody takes the wish.
     wish: Option<Wish>,
+    /// Whether the last key was the first of two.
+    prefixed: bool,
 }
 
 /// A completion that is wanted.
@@ -83,6 +85,7 @@ impl Editor {
             menu: None,
             pastes: Vec::new(),
             wish: None,
+            prefixed: false,
         }
     }
 
@@ -161,11 +164,20 @@ impl Editor {
         if self.search.is_some() && self.search_key(key) {
             return Asked::Nothing;
         }
+        let prefixed = std::mem::replace(&mut self.prefixed, keymap::is_prefix(key));
+        if self.prefixed {
+            return Asked::Nothing;
+        }
+        if keymap::is_compose(key) || prefixed && keymap::is_compose_after_prefix(key) {
+            return Asked::Compose;
+        }
         if keymap::is_programs(key) {
             return Asked::Program(key);
         }
-        if keymap::is_compose(key) {
-            return Asked::Compose;
+        if keymap::is_undo(key) {
+            self.run(&[EditCommand::Undo]);
+            self.changed();
+            return Asked::Nothing;
         }
         if key.code == KeyCode::Tab && key.modifiers.is_empty() {
             self.tab();

@@ -64,8 +64,9 @@ impl Keys {
         cooked()
     }
 
-    /// Takes it back.
+    /// Takes it back, also from somebody who took it unasked.
     pub(super) fn wake(&mut self) -> io::Result<()> {
+        disable_raw_mode()?;
         raw()?;
         while self.stopped.try_recv().is_ok() {}
         self.asleep.store(false, Ordering::SeqCst);

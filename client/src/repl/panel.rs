@@ -2,7 +2,7 @@
 //! draw.
 
 use super::editor::{Editor, lay_out};
-use crate::approval::Question;
+use crate::approval::{Question, Reply};
 use crate::paint::{Mark, Paint, Part, spell_out, tame};
 use crate::render::styled::{clip, painted_width, width};
 use crate::render::{duration, first_line};
@@ -17,6 +17,9 @@ const MENU: usize = 8;
 const QUEUE: usize = 3;
 
 const FRAMES: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇", "⠏", "⠟"];
+
+/// The state of a prompt that waits though nothing runs.
+pub(super) const HELD: &str = "held";
 
 /// How often a frame changes, in milliseconds.
 pub(super) const FRAME: u64 = 120;
@@ -36,9 +39,17 @@ pub(super) struct Status {
 /// A prompt that is not a turn yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
-    /// `queued`, or where else it is on its way.
+    /// `queued`, `held`, or where else it is on its way.
     pub(super) state: &'static str,
     pub(super) text: String,
+}
+
+/// What runs, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Busy {
+    Turn(Duration),
+    /// A command of the person's own.
+    Command(Duration),
 }
 
 /// All that the panel shows.
@@ -54,8 +65,8 @@ pub(super) struct View<'a> {
     pub(super) questions: usize,
     pub(super) editor: &'a Editor,
     pub(super) status: &'a Status,
-    /// How long a turn has run.
-    pub(super) running: Option<Duration>,
+    /// What runs.
+    pub(super) busy: Option<Busy>,
     /// A word about the last key.
     pub(super) hint: Option<&'a str>,
 }
@@ -175,7 +186,7 @@ impl View<'_> {
         }
         // In a narrow window the keys take several rows.
         let mut row = String::new();
-        for key in crate::approval::KEYS.split("  ") {
+        for key in self.keys(question) {
             if !row.is_empty() && width(&row) + width(key) + 4 > room {
                 rows.push(std::mem::take(&mut row));
             }
@@ -184,6 +195,23 @@ impl View<'_> {
         }
         rows.push(row);
         rows
+    }
+
+    /// What answers the question: a key, as long as nothing is typed.
+    fn keys(&self, question: &Question) -> Vec<&'static str> {
+        let typed = self.editor.text();
+        match Reply::parse(typed) {
+            _ if typed.is_empty() => question.keys(),
+            Some(_) => vec![
+                "Enter, or the key again, answers with this,",
+                "Ctrl-C empties the line",
+            ],
+            None if is_reason(typed) => vec!["a reason, and Enter"],
+            None => vec![
+                "the line is not empty: Enter sends it,",
+                "Ctrl-C empties it, then a key answers",
+            ],
+        }
     }
 
     fn menu_rows(&self, columns: usize, rows: usize) -> Vec<String> {
@@ -221,14 +249,18 @@ impl View<'_> {
     /// What runs comes first, then what helps, then what there is to know; a narrow window shows the beginning.
     fn status_row(&self, columns: usize) -> String {
         let mut parts = Vec::new();
-        if let Some(running) = self.running {
-            parts.push(self.running_part(running));
+        if let Some(Busy::Turn(time) | Busy::Command(time)) = self.busy {
+            parts.push(self.running_part(time));
         }
         let typed = !self.editor.is_empty();
-        match (self.hint, self.running) {
+        match (self.hint, self.busy) {
             (Some(hint), _) => parts.push(hint.to_string()),
-            (None, Some(_)) if typed => parts.push("Enter queues, Alt-S steers".into()),
-            (None, Some(_)) => parts.push("Ctrl-C cancels".into()),
+            (None, Some(Busy::Turn(_))) if typed => parts.push("Enter queues, Alt-S steers".into()),
+            (None, Some(Busy::Turn(_))) => parts.push("Ctrl-C cancels".into()),
+            (None, Some(Busy::Command(_))) => parts.push("Ctrl-C stops the command".into()),
+            (None, None) if self.waiting.iter().any(|one| one.state == HELD) => {
+                parts.push("held until your next prompt, Ctrl-C takes it back".into());
+            }
             (None, None) => {}
         }
         if !self.editor.mode().is_empty() {
@@ -248,6 +280,11 @@ impl View<'_> {
         // Whole tenths, so that the line does not flicker.
         format!("{frame} {}", duration(ms / 100 * 100))
     }
+}
+
+/// Whether a no with a reason is begun.
+fn is_reason(typed: &str) -> bool {
+    matches!(typed.trim(), "r" | "reason")
 }
 
 impl Status {
@@ -309,7 +346,7 @@ mod tests {
             questions: 0,
             editor,
             status,
-            running: None,
+            busy: None,
             hint: None,
         }
     }
@@ -353,12 +390,19 @@ mod tests {
             tool: "execute".into(),
             arguments: serde_json::json!({"command": "rm -r x"}),
             why: String::new(),
+            of_program: true,
         };
         for columns in [40, 80, 120] {
             let mut view = view(&editor, &status, (columns, 15));
             (view.question, view.questions) = (Some(&question), 3);
             let text = view.panel().rows.join("\n");
-            for part in ["allow execute?", "(1 of 3", "[y] once", "[r REASON] no"] {
+            for part in [
+                "allow execute?",
+                "(1 of 3",
+                "[y] once",
+                "[p] this program",
+                "[r REASON] no",
+            ] {
                 assert!(text.contains(part), "{part} at {columns}: {text}");
             }
         }

@@ -2,7 +2,7 @@
 //! questions and prompts that wait. Must never answer or start anything.
 
 use super::header;
-use crate::approval::{KEYS, Question};
+use crate::approval::Question;
 use crate::attach::View;
 use crate::error::Failure;
 use crate::link::Link;
@@ -148,14 +148,15 @@ fn show(paint: Paint, on: On, session: Session, events: Vec<Event>) -> Past {
     let mut text = header(paint, &session) + "\n";
     text.push_str(&last_lines(paint, &finished, began_earlier, &session.id));
     text.push_str(&running);
-    let questions: Vec<Question> = session.approvals.iter().map(Question::from).collect();
+    let waiting = session.approvals.iter().map(Question::from);
+    let questions: Vec<Question> = waiting.map(|one| renderer.knows(one)).collect();
     for question in &questions {
         if !asked.contains(&question.approval) {
             end_line(&mut text);
             text.push_str(&question.text(paint));
             text.push_str(&match on {
                 On::Screen(_) => "\n".to_string(),
-                On::Plain => format!("\n  {KEYS}\n"),
+                On::Plain => format!("\n  {}\n", question.keys().join("  ")),
             });
         }
     }
@@ -332,7 +333,8 @@ mod tests {
         assert_eq!(
             past.text,
             format!(
-                "s · script · /w\n> go\n? allow write?\n    s.a2\n  {KEYS}\nqueued q1: then this\n"
+                "s · script · /w\n> go\n? allow write?\n    s.a2\n  {}\nqueued q1: then this\n",
+                past.questions[0].keys().join("  ")
             )
         );
         assert_eq!(past.questions.len(), 1);

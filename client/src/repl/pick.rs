@@ -1,6 +1,6 @@
 //! Choosing a session: a list that narrows as one types, and how the chosen one ends. Must never change a session.
 
-use super::console::Console;
+use super::console::{Console, Sign};
 use crate::attach::View;
 use crate::error::Failure;
 use crate::link::Link;
@@ -21,11 +21,17 @@ const MOST: u32 = 500;
 /// How many events a preview reads.
 const EVENTS: u32 = 120;
 
-/// The session that a person chooses; none if they leave.
-pub(super) async fn pick(
-    link: &Rc<Link>,
-    console: &mut Console,
-) -> Result<Option<Session>, Failure> {
+/// What became of the list.
+pub(super) enum Chosen {
+    Session(Box<Session>),
+    /// The person left it.
+    Nothing,
+    /// A signal ended the program.
+    Ended,
+}
+
+/// Has a person choose a session.
+pub(super) async fn pick(link: &Rc<Link>, console: &mut Console) -> Result<Chosen, Failure> {
     let list = link
         .call(async |client| {
             SessionRpcClient::list(client, None, None, None, Some(MOST), None).await
@@ -40,18 +46,22 @@ pub(super) async fn pick(
             let paint = pick.paint;
             reading = Some(Box::pin(read(Rc::clone(link), session, paint, columns)));
         }
-        console.screen.draw(pick.panel(console.screen.size()))?;
+        let size = console.look();
+        console.screen.draw(pick.panel(size))?;
         tokio::select! {
             key = console.keys.next() => match pick.press(&key?) {
                 Did::Nothing => {}
-                Did::Resize(columns, rows) => console.screen.resize(columns, rows),
-                Did::Leave => break None,
-                Did::Choose(session) => break Some(*session),
+                Did::Leave => break Chosen::Nothing,
+                Did::Choose(session) => break Chosen::Session(session),
             },
             (id, rows) = wait(&mut reading) => {
                 reading = None;
                 pick.preview = Some((id, rows));
             }
+            sign = console.signals.next() => match sign {
+                Sign::End => break Chosen::Ended,
+                Sign::GoOn => console.go_on()?,
+            },
         }
     };
     console.screen.leave()?;
@@ -96,7 +106,6 @@ async fn read(
 /// What a key did.
 enum Did {
     Nothing,
-    Resize(usize, usize),
     Leave,
     Choose(Box<Session>),
 }
@@ -157,7 +166,6 @@ impl Pick {
 
     fn press(&mut self, event: &Event) -> Did {
         match event {
-            Event::Resize(columns, rows) => Did::Resize((*columns).into(), (*rows).into()),
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
             _ => Did::Nothing,
         }

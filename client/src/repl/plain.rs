@@ -148,7 +148,7 @@ impl Plain {
     fn show(&mut self, event: &Event) -> Result<(), Failure> {
         self.questions.settle(event);
         if let Some(question) = Question::of(event) {
-            self.questions.push(question);
+            self.questions.push(self.renderer.knows(question));
         }
         match &event.kind {
             EventKind::TurnStarted { token, .. } => {
@@ -197,9 +197,14 @@ impl Plain {
             let reply = Reply::no("there is no terminal to ask on");
             return approval::answer(&self.link, &id, &reply).await;
         }
+        let program = self.questions.first().is_some_and(|first| first.of_program);
+        let prompt = match program {
+            true => "allow? y/p/s/a/n/r > ",
+            false => "allow? y/s/a/n/r > ",
+        };
         let open = |questions: &Open| questions.first().is_some_and(|first| first.approval == id);
         while open(&self.questions) {
-            self.prompt("allow? y/s/a/n/r > ")?;
+            self.prompt(prompt)?;
             tokio::select! {
                 event = self.follow.next() => self.show(&event?)?,
                 line = self.lines.next() => {

@@ -5,12 +5,13 @@ mod image;
 mod job;
 mod notice;
 mod press;
+mod program;
 mod shell;
 mod tell;
 mod unfold;
 
-use super::console::Console;
-use super::panel::{FRAME, Status, View, Waiting};
+use super::console::{Console, Sign};
+use super::panel::{Busy, FRAME, HELD, Status, View, Waiting};
 use super::{Leave, complaint, past};
 use crate::approval::{Open, Question, Reply};
 use crate::error::Failure;
@@ -22,7 +23,7 @@ use crossterm::event::Event as Pressed;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt};
 use job::{Done, Job};
-use protocol::event::{Event, EventKind};
+use protocol::event::{Event, EventKind, TurnStatus};
 use protocol::id::{QueuedId, SessionId, TurnId};
 use protocol::session::Session;
 use shell::Shell;
@@ -30,7 +31,6 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// The least time between two frames that no key asked for.
@@ -67,6 +67,7 @@ pub(super) async fn run(
         own: HashSet::new(),
         sending: Vec::new(),
         queue: Vec::new(),
+        held: false,
         shell: Shell::default(),
         jobs: FuturesUnordered::new(),
         interrupted: None,
@@ -124,6 +125,8 @@ struct Talk<'a> {
     sending: Vec<Sending>,
     /// Prompts that wait behind the running turn.
     queue: Vec<(QueuedId, String)>,
+    /// Whether they wait for a person, and not for a turn.
+    held: bool,
     shell: Shell,
     jobs: FuturesUnordered<Job>,
     /// When Ctrl-C was pressed with nothing to cancel.
@@ -141,13 +144,11 @@ enum Saw {
     Key(std::io::Result<Pressed>),
     Job(Done),
     Frame,
-    Ended,
+    Sign(Sign),
 }
 
 impl Talk<'_> {
     async fn talk(&mut self) -> Result<Leave, Failure> {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hangup = signal(SignalKind::hangup())?;
         let mut tick = interval(Duration::from_millis(FRAME));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut changed = true;
@@ -167,7 +168,7 @@ impl Talk<'_> {
             let saw = tokio::select! {
                 biased;
                 key = self.console.keys.next() => Saw::Key(key),
-                () = ended(&mut terminate, &mut hangup) => Saw::Ended,
+                sign = self.console.signals.next() => Saw::Sign(sign),
                 () = tokio::time::sleep(due), if changed => Saw::Frame,
                 Some(done) = self.jobs.next() => Saw::Job(done),
                 event = self.follow.next() => Saw::Event(event),
@@ -184,30 +185,41 @@ impl Talk<'_> {
                 }
                 Saw::Job(done) => self.finish(done)?,
                 Saw::Frame => {}
-                Saw::Ended => return Ok(Leave::Detach),
+                Saw::Sign(Sign::End) => return Ok(Leave::Detach),
+                Saw::Sign(Sign::GoOn) => self.console.go_on()?,
             }
         }
     }
 
     fn is_busy(&self) -> bool {
-        self.running.is_some() || self.shell.is_busy()
+        self.running.is_some() || self.shell.busy().is_some()
+    }
+
+    /// What Ctrl-C would stop.
+    fn busy(&self) -> Option<Busy> {
+        let command = self.shell.busy().map(Busy::Command);
+        let turn = |running: &Running| Busy::Turn(running.since.elapsed());
+        command.or_else(|| self.running.as_ref().map(turn))
     }
 
     fn draw(&mut self) -> Result<(), Failure> {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
+        let busy = self.busy();
+        let size = self.console.look();
+        self.renderer.set_room(size.0.saturating_sub(1));
         let console = &mut *self.console;
         let view = View {
             paint: self.paint,
-            size: console.screen.size(),
+            size,
             live: self.renderer.live(now.as_millis() as u64),
-            waiting: waiting(&self.sending, &self.queue),
+            waiting: waiting(&self.sending, &self.queue, self.held),
             question: self.questions.first(),
             questions: self.questions.len(),
             editor: &console.editor,
             status: &self.status,
-            running: self.running.as_ref().map(|running| running.since.elapsed()),
+            busy,
             hint: self.hint.as_deref(),
         };
         console.screen.draw(view.panel())?;
@@ -232,6 +244,9 @@ impl Talk<'_> {
     /// Shows an event, and notes what it changes here.
     fn show(&mut self, event: &Event) -> Result<(), Failure> {
         self.note(event)?;
+        if self.shell.hides(event) {
+            return Ok(());
+        }
         for chunk in self.renderer.event(event) {
             self.unfolded = 0;
             self.console.screen.write(&chunk.text);
@@ -243,7 +258,7 @@ impl Talk<'_> {
         let before = self.questions.first().map(|first| first.approval.clone());
         self.questions.settle(event);
         if let Some(question) = Question::of(event) {
-            self.ask(question)?;
+            self.ask(self.renderer.knows(question))?;
         }
         if self.questions.first().map(|first| &first.approval) != before.as_ref() {
             self.question_since = Instant::now();
@@ -251,6 +266,7 @@ impl Talk<'_> {
         match &event.kind {
             EventKind::TurnStarted { token, .. } => {
                 self.running = event.turn.clone().map(Running::new);
+                self.held = false;
                 let own = token.as_ref().is_some_and(|token| self.own.remove(token));
                 self.sending
                     .retain(|one| Some(&one.token) != token.as_ref());
@@ -260,7 +276,9 @@ impl Talk<'_> {
                 });
                 self.look_again();
             }
-            EventKind::TurnEnded { .. } if self.runs(event.turn.as_ref()) => self.end_turn()?,
+            EventKind::TurnEnded { status, .. } if self.runs(event.turn.as_ref()) => {
+                self.end_turn(*status)?;
+            }
             EventKind::Queued {
                 queued,
                 text,
@@ -271,6 +289,12 @@ impl Talk<'_> {
                     .retain(|one| Some(&one.token) != token.as_ref());
                 self.queue.push((queued.clone(), text.clone()));
             }
+            EventKind::Doing {
+                call,
+                arguments,
+                via,
+                ..
+            } if via.as_deref() == Some("run") => self.note_own(call, arguments),
             EventKind::Dequeued { queued } => self.queue.retain(|(id, _)| id != queued),
             EventKind::Usage {
                 input,
@@ -295,7 +319,7 @@ impl Talk<'_> {
 
     /// A question: a person's own command needs no second yes.
     fn ask(&mut self, question: Question) -> Result<(), Failure> {
-        if self.shell.is_own(&question) {
+        if self.shell.takes(&question) {
             let (link, approval) = (Rc::clone(&self.link), question.approval);
             self.jobs.push(job::answer(link, approval, Reply::yes()));
             return Ok(());
@@ -308,8 +332,14 @@ impl Talk<'_> {
         Ok(())
     }
 
-    fn end_turn(&mut self) -> Result<(), Failure> {
-        let since = self.running.take().map(|running| running.since);
+    fn end_turn(&mut self, status: TurnStatus) -> Result<(), Failure> {
+        let ended = self.running.take();
+        // What waits goes on by itself behind a turn that came to its end.
+        self.held = !matches!(status, TurnStatus::Completed | TurnStatus::MaxRounds);
+        if ended.as_ref().is_some_and(|ended| ended.cancelled) && self.held {
+            self.take_back(0);
+        }
+        let since = ended.map(|ended| ended.since);
         if since.is_some_and(|since| since.elapsed() >= notice::LONG) {
             let text = format!("{} is done", self.session);
             notice::send(&mut self.console.screen, &text)?;
@@ -334,11 +364,21 @@ impl Talk<'_> {
         self.status.model = model_of(&session.provider, session.model.as_deref());
         self.status.context = session.context_percent.or(self.status.context);
         self.status.clients = session.clients;
+        self.held = session.turn.is_none() && self.running.is_none();
         self.queue = session
             .queue
             .iter()
             .map(|queued| (queued.queued.clone(), queued.text.clone()))
             .collect();
+    }
+
+    /// Takes the prompts that wait, from the `from`th on, out of the queue and back into the line.
+    fn take_back(&mut self, from: usize) {
+        let queued = self.queue.get(from..).unwrap_or_default().to_vec();
+        if !queued.is_empty() {
+            let (link, session) = (Rc::clone(&self.link), self.session.clone());
+            self.jobs.push(job::take_back(link, session, queued));
+        }
     }
 
     fn line(&mut self, text: &str) {
@@ -353,9 +393,9 @@ fn model_of(provider: &str, model: Option<&str>) -> String {
     }
 }
 
-fn waiting(sending: &[Sending], queue: &[(QueuedId, String)]) -> Vec<Waiting> {
+fn waiting(sending: &[Sending], queue: &[(QueuedId, String)], held: bool) -> Vec<Waiting> {
     let queued = queue.iter().map(|(_, text)| Waiting {
-        state: "queued",
+        state: if held { HELD } else { "queued" },
         text: text.clone(),
     });
     let sent = sending.iter().map(|one| Waiting {
@@ -363,11 +403,4 @@ fn waiting(sending: &[Sending], queue: &[(QueuedId, String)]) -> Vec<Waiting> {
         text: one.text.clone(),
     });
     queued.chain(sent).collect()
-}
-
-async fn ended(terminate: &mut Signal, hangup: &mut Signal) {
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
-    }
 }

@@ -87,13 +87,32 @@ pub(super) fn is_programs(key: KeyEvent) -> bool {
     let alt = key.modifiers == KeyModifiers::ALT;
     match key.code {
         KeyCode::Char('o') => control || alt,
-        KeyCode::Char('t') => control,
-        KeyCode::Char('s' | 'n') => alt,
+        KeyCode::Char('t' | 'z') => control,
+        KeyCode::Char('s' | 'n') | KeyCode::Up => alt,
         _ => false,
     }
 }
 
 /// Ctrl-G opens the person's editor.
 pub(super) fn is_compose(key: KeyEvent) -> bool {
-    key.modifiers == KeyModifiers::CONTROL && key.code == KeyCode::Char('g')
+    is_control(key, 'g')
+}
+
+/// The first key of Ctrl-X Ctrl-E, which is the shells' for the same.
+pub(super) fn is_prefix(key: KeyEvent) -> bool {
+    is_control(key, 'x')
+}
+
+/// And its second.
+pub(super) fn is_compose_after_prefix(key: KeyEvent) -> bool {
+    is_control(key, 'e')
+}
+
+/// Ctrl-_ takes back the last change; terminals send the same for Ctrl-/ and Ctrl-7.
+pub(super) fn is_undo(key: KeyEvent) -> bool {
+    ['_', '/', '7'].iter().any(|c| is_control(key, *c))
+}
+
+fn is_control(key: KeyEvent, c: char) -> bool {
+    key.modifiers == KeyModifiers::CONTROL && key.code == KeyCode::Char(c)
 }

@@ -164,3 +164,27 @@ fn a_lone_completion_is_taken_and_a_stale_one_is_not() {
     editor.complete(&wish, found(4, &["README.md"]));
     assert_eq!(editor.text(), "see README.md ");
 }
+
+#[test]
+fn the_shells_two_keys_open_the_editor_and_one_of_them_alone_does_nothing() {
+    let mut editor = editor(KeyStyle::Emacs, &[]);
+    type_in(&mut editor, "text");
+    assert_eq!(control(&mut editor, 'x'), Asked::Nothing);
+    assert_eq!(control(&mut editor, 'e'), Asked::Compose);
+    assert_eq!(control(&mut editor, 'x'), Asked::Nothing);
+    type_in(&mut editor, "!");
+    assert_eq!(control(&mut editor, 'e'), Asked::Nothing);
+    assert_eq!(editor.text(), "text!");
+}
+
+#[test]
+fn a_change_is_taken_back_and_control_z_is_not_the_lines() {
+    let mut editor = editor(KeyStyle::Emacs, &[]);
+    type_in(&mut editor, "one two");
+    control(&mut editor, 'w');
+    assert_eq!(editor.text(), "one ");
+    control(&mut editor, '7');
+    assert_eq!(editor.text(), "one two");
+    let asked = control(&mut editor, 'z');
+    assert!(matches!(asked, Asked::Program(_)), "{asked:?}");
+}

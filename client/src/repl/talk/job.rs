@@ -5,18 +5,15 @@ use crate::error::Failure;
 use crate::link::Link;
 use crate::repl::editor::Wish;
 use protocol::command::{CommandResult, CommandRpcClient, Completions};
+use protocol::error::ErrorKind;
 use protocol::event::Image;
-use protocol::id::{ApprovalId, SessionId};
-use protocol::session::{Session, SessionRpcClient};
+use protocol::id::{ApprovalId, CallId, QueuedId, SessionId};
+use protocol::session::{QueueRpcClient, Session, SessionRpcClient};
 use protocol::tool::ToolRpcClient;
 use protocol::turn::{Started, TurnRpcClient};
 use serde_json::{Map, Value};
-use std::fs::OpenOptions;
 use std::future::Future;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::pin::Pin;
-use std::process::Command;
 use std::rc::Rc;
 
 /// A call under way.
@@ -37,9 +34,11 @@ pub(super) enum Done {
     Looked(Box<Session>),
     /// What was folded.
     Unfolded(String),
+    /// What waited in the queue is back.
+    TookBack(String),
     /// A person's own command is over.
     Ran {
-        command: String,
+        number: u64,
         result: Result<Map<String, Value>, Failure>,
     },
     /// The events tell.
@@ -106,11 +105,45 @@ pub(super) fn cancel(link: Rc<Link>, session: SessionId) -> Job {
     })
 }
 
+/// Stops a call that no turn made.
+pub(super) fn cancel_call(link: Rc<Link>, session: SessionId, call: CallId) -> Job {
+    job(async move {
+        let stopped = link
+            .call(async |client| ToolRpcClient::cancel(client, session.clone(), call.clone()).await)
+            .await;
+        match stopped {
+            // It has ended in the meantime.
+            Err(failure) if failure.kind == Some(ErrorKind::NotFound) => Ok(Done::Quietly),
+            other => other.map(|_| Done::Quietly),
+        }
+    })
+}
+
 /// Answers a question.
 pub(super) fn answer(link: Rc<Link>, approval: ApprovalId, reply: Reply) -> Job {
     job(async move {
         approval::answer(&link, &approval, &reply).await?;
         Ok(Done::Quietly)
+    })
+}
+
+/// Prompts out of the queue. One that has begun by now is a turn, and stays one.
+pub(super) fn take_back(link: Rc<Link>, session: SessionId, queue: Vec<(QueuedId, String)>) -> Job {
+    job(async move {
+        let mut texts = Vec::new();
+        for (queued, text) in queue {
+            let removed = link
+                .call(async |client| {
+                    QueueRpcClient::queue_remove(client, session.clone(), queued.clone()).await
+                })
+                .await;
+            match removed {
+                Ok(_) => texts.push(text),
+                Err(failure) if failure.kind == Some(ErrorKind::NotFound) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(Done::TookBack(texts.join("\n")))
     })
 }
 
@@ -149,7 +182,7 @@ pub(super) fn look(link: Rc<Link>, session: SessionId) -> Job {
 }
 
 /// A person's own command.
-pub(super) fn shell(link: Rc<Link>, session: SessionId, command: String) -> Job {
+pub(super) fn shell(link: Rc<Link>, session: SessionId, number: u64, command: String) -> Job {
     job(async move {
         let arguments = Some(serde_json::json!({"command": command}));
         let result = link
@@ -158,84 +191,11 @@ pub(super) fn shell(link: Rc<Link>, session: SessionId, command: String) -> Job 
                 ToolRpcClient::run(client, session, "execute".into(), arguments, None).await
             })
             .await;
-        Ok(Done::Ran { command, result })
+        Ok(Done::Ran { number, result })
     })
 }
 
 /// What was folded, as rows.
 pub(super) fn unfold(read: impl Future<Output = Result<String, Failure>> + 'static) -> Job {
     job(async move { Ok(Done::Unfolded(read.await?)) })
-}
-
-/// Shows a text in the person's pager, on a thread that may wait.
-pub(super) async fn page(text: String) -> Result<(), Failure> {
-    let shown = tokio::task::spawn_blocking(move || in_pager(&text)).await;
-    shown.unwrap_or_else(|_| Err(Failure::new("the pager's thread has ended")))
-}
-
-fn in_pager(text: &str) -> Result<(), Failure> {
-    let named = std::env::var("PAGER")
-        .ok()
-        .filter(|pager| !pager.trim().is_empty());
-    let pager = named.unwrap_or_else(|| "less -R".into());
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a person's own pager, waited for"
-    )]
-    let child = Command::new("sh")
-        .arg("-c")
-        .arg(&pager)
-        // Colours stay colours in the usual pager.
-        .env("LESS", std::env::var("LESS").unwrap_or_else(|_| "R".into()))
-        .stdin(std::process::Stdio::piped())
-        .spawn();
-    let mut child = child.map_err(|error| Failure::new(format!("cannot run {pager}: {error}")))?;
-    if let Some(mut pipe) = child.stdin.take() {
-        // A pager that is left early reads no further.
-        let _ = pipe.write_all(text.as_bytes());
-    }
-    match child.wait()? {
-        status if status.success() => Ok(()),
-        status => Err(Failure::new(format!("{pager} ended with {status}"))),
-    }
-}
-
-/// Has a text written in the person's editor, on a thread that may wait.
-pub(super) async fn compose(text: String) -> Result<String, Failure> {
-    let written = tokio::task::spawn_blocking(move || in_editor(&text)).await;
-    written.unwrap_or_else(|_| Err(Failure::new("the editor's thread has ended")))
-}
-
-fn in_editor(text: &str) -> Result<String, Failure> {
-    let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let editor = named("VISUAL")
-        .or_else(|| named("EDITOR"))
-        .unwrap_or_else(|| "vi".into());
-    let path = std::env::temp_dir().join(format!("dwell-{}.md", crate::open::token()));
-    // Nobody else's file, and for nobody else's eyes.
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)?;
-    file.write_all(text.as_bytes())?;
-    drop(file);
-    // The variable may hold arguments, which a shell knows to take apart.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a person's own editor, waited for"
-    )]
-    let status = Command::new("sh")
-        .arg("-c")
-        .arg(format!("{editor} \"$1\""))
-        .arg("sh")
-        .arg(&path)
-        .status();
-    let written = std::fs::read_to_string(&path);
-    let _ = std::fs::remove_file(&path);
-    match status {
-        Ok(status) if status.success() => Ok(written?),
-        Ok(status) => Err(Failure::new(format!("{editor} ended with {status}"))),
-        Err(error) => Err(Failure::new(format!("cannot run {editor}: {error}"))),
-    }
 }

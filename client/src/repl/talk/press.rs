@@ -1,12 +1,13 @@
 //! Keys: what each does to the text, the question, the turn or the screen. Must never show an event.
 
-use super::{Sending, Talk, image, job};
+use super::{Sending, Talk, image, job, program};
 use crate::approval::Reply;
 use crate::error::Failure;
 use crate::render::Thoughts;
 use crate::repl::editor::Asked;
 use crate::repl::line::Line;
-use crate::repl::{Leave, complaint, pick};
+use crate::repl::pick::{self, Chosen};
+use crate::repl::{Leave, complaint};
 use crate::select;
 use crossterm::event::{Event as Pressed, KeyCode, KeyEvent, KeyModifiers};
 use std::rc::Rc;
@@ -36,7 +37,8 @@ impl Talk<'_> {
 
     async fn press(&mut self, pressed: Pressed) -> Result<Option<Leave>, Failure> {
         match pressed {
-            Pressed::Resize(columns, rows) => self.resize(columns.into(), rows.into()),
+            // The next drawing looks.
+            Pressed::Resize(..) => {}
             Pressed::Key(key) if self.is_rest_of_answer(key) => {}
             Pressed::Key(key) if self.answers(key) => {}
             other => {
@@ -47,11 +49,6 @@ impl Talk<'_> {
             }
         }
         Ok(None)
-    }
-
-    fn resize(&mut self, columns: usize, rows: usize) {
-        self.console.screen.resize(columns, rows);
-        self.renderer.set_room(columns.saturating_sub(1));
     }
 
     /// Has completions fetched, if the text wants any.
@@ -70,9 +67,13 @@ impl Talk<'_> {
     /// A key that answers the question, or moves among several. Only on an empty line, and only once the question was
     /// there to be seen.
     fn answers(&mut self, key: KeyEvent) -> bool {
-        let asked = self.questions.first().is_some() && self.console.editor.is_empty();
-        if !asked || !key.modifiers.is_empty() || self.question_since.elapsed() < UNSEEN {
+        let asked = self.questions.first().is_some() && self.stands_alone(key);
+        if !asked || !key.modifiers.is_empty() {
             return false;
+        }
+        if self.question_since.elapsed() < UNSEEN {
+            // The first one stands in the line, where it can be seen; more of the same add nothing.
+            return !self.console.editor.is_empty();
         }
         let reply = match key.code {
             KeyCode::Tab if self.questions.len() > 1 => {
@@ -90,10 +91,20 @@ impl Talk<'_> {
         match reply {
             Some(reply) => {
                 self.answered = Some(Instant::now());
+                self.console.editor.clear();
                 self.answer(reply);
                 true
             }
             None => false,
+        }
+    }
+
+    /// Whether nothing is typed, or nothing but this key: it came before its question could be read, and comes again.
+    fn stands_alone(&self, key: KeyEvent) -> bool {
+        let typed = self.console.editor.text();
+        match key.code {
+            KeyCode::Char(c) => typed.is_empty() || typed == c.to_string(),
+            _ => typed.is_empty(),
         }
     }
 
@@ -138,6 +149,8 @@ impl Talk<'_> {
             KeyCode::Char('o') if control => self.unfold(),
             KeyCode::Char('o') => self.page().await?,
             KeyCode::Char('s') => self.steer(),
+            KeyCode::Up => self.take_back(self.queue.len().saturating_sub(1)),
+            KeyCode::Char('z') => self.console.suspend()?,
             KeyCode::Char('n') => {
                 self.questions.rotate();
                 self.question_since = Instant::now();
@@ -153,6 +166,10 @@ impl Talk<'_> {
             self.answer(reply);
             return Ok(None);
         }
+        if self.questions.first().is_some() && is_stutter(typed) {
+            self.hint = Some(format!("{} is no answer: press one key", typed.trim()));
+            return Ok(None);
+        }
         match Line::parse(typed) {
             Line::Blank => {}
             Line::Leave => return Ok(Some(Leave::Detach)),
@@ -162,14 +179,16 @@ impl Talk<'_> {
             },
             Line::Attach(None) => {
                 self.console.screen.leave()?;
-                let chosen = pick::pick(&self.link, self.console).await?;
-                return Ok(chosen.map(|session| Leave::Switch(Box::new(session))));
+                return Ok(match pick::pick(&self.link, self.console).await? {
+                    Chosen::Session(session) => Some(Leave::Switch(session)),
+                    Chosen::Nothing => None,
+                    Chosen::Ended => Some(Leave::Detach),
+                });
             }
-            Line::Edit(text) => {
-                if let Some(text) = self.compose(text).await? {
-                    self.start(text);
-                }
-            }
+            Line::Edit(text) => match self.compose(text.clone()).await? {
+                Some(text) => self.start(text),
+                None => self.console.editor.set(&text),
+            },
             Line::Shell(command) => self.run_shell(command),
             Line::Command(line) => {
                 let (link, session) = (Rc::clone(&self.link), self.session.clone());
@@ -180,9 +199,16 @@ impl Talk<'_> {
         Ok(None)
     }
 
-    /// Ctrl-C with nothing typed: the turn goes first, then this client.
+    /// Ctrl-C with nothing typed: a command of one's own goes first, then the turn, then this client.
     fn interrupt(&mut self) -> Option<Leave> {
+        if self.stop_shell() {
+            return None;
+        }
         let Some(running) = &mut self.running else {
+            if !self.queue.is_empty() {
+                self.take_back(0);
+                return None;
+            }
             if self.interrupted.is_some_and(|at| at.elapsed() < TWICE) {
                 return Some(Leave::Detach);
             }
@@ -202,7 +228,10 @@ impl Talk<'_> {
     /// Has a text written in the person's editor; none if nothing came of it.
     async fn compose(&mut self, text: String) -> Result<Option<String>, Failure> {
         self.console.sleep()?;
-        let written = job::compose(text).await;
+        let written = program::compose(text).await;
+        if written.is_err() {
+            self.console.mend()?;
+        }
         self.console.wake()?;
         match written {
             Ok(text) if text.trim().is_empty() => Ok(None),
@@ -240,5 +269,30 @@ impl Talk<'_> {
         let (link, session) = (Rc::clone(&self.link), self.session.clone());
         self.jobs
             .push(job::start(link, session, text, images, token));
+    }
+}
+
+/// Whether a line is one answer's key several times: pressed for questions that were not there yet, and no prompt.
+fn is_stutter(typed: &str) -> bool {
+    let typed = typed.trim();
+    let mut keys = typed.chars();
+    let first = keys
+        .next()
+        .filter(|c| Reply::parse(&c.to_string()).is_some());
+    first.is_some_and(|first| keys.all(|c| c == first)) && typed.len() > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_repeated_key_is_a_stutter() {
+        for stutter in ["yy", "nnn", " ss "] {
+            assert!(is_stutter(stutter), "{stutter:?}");
+        }
+        for text in ["", "y", "yes", "yn", "xx", "no"] {
+            assert!(!is_stutter(text), "{text:?}");
+        }
     }
 }

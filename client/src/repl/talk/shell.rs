@@ -5,8 +5,11 @@ use super::{Talk, job};
 use crate::approval::Question;
 use crate::error::Failure;
 use crate::paint::Part;
+use protocol::event::{Event, EventKind};
+use protocol::id::{ApprovalId, CallId};
 use serde_json::{Map, Value};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// How much of an output the model is shown; it can run the command itself for more.
 const LONGEST: usize = 16 << 10;
@@ -14,25 +17,83 @@ const LONGEST: usize = 16 << 10;
 /// Commands that run, and what of those that are over the model has not seen.
 #[derive(Debug, Default)]
 pub(super) struct Shell {
-    running: Vec<String>,
+    running: Vec<Own>,
+    /// How many have run.
+    count: u64,
     told: Vec<String>,
+    /// Questions about them, which were answered as the commands were typed.
+    answered: Vec<ApprovalId>,
+}
+
+/// A command that runs.
+#[derive(Debug)]
+struct Own {
+    number: u64,
+    command: String,
+    since: Instant,
+    /// The call it is, once an event has told.
+    call: Option<CallId>,
+    /// Whether it is to end.
+    stopped: bool,
 }
 
 impl Shell {
-    pub(super) fn is_busy(&self) -> bool {
-        !self.running.is_empty()
+    /// How long a command has run that nobody has stopped yet.
+    pub(super) fn busy(&self) -> Option<Duration> {
+        self.running.last().map(|own| own.since.elapsed())
     }
 
-    /// Whether a question is about a command that was typed here, which nobody needs to allow again.
-    pub(super) fn is_own(&self, question: &Question) -> bool {
-        let command = question.arguments.get("command").and_then(Value::as_str);
-        let alone = question
-            .arguments
-            .as_object()
-            .is_some_and(|all| all.len() == 1);
+    /// One more, and its number.
+    fn begin(&mut self, command: String) -> u64 {
+        self.count += 1;
+        self.running.push(Own {
+            number: self.count,
+            command,
+            since: Instant::now(),
+            call: None,
+            stopped: false,
+        });
+        self.count
+    }
+
+    /// Learns which call a command is; gives the call back if it is to end.
+    fn note(&mut self, call: &CallId, arguments: &Value) -> Option<CallId> {
+        let command = lone_command(arguments)?;
+        let mut own = self.running.iter_mut();
+        let own = own.find(|own| own.call.is_none() && own.command == command)?;
+        own.call = Some(call.clone());
+        own.stopped.then(|| call.clone())
+    }
+
+    /// The newest command is to end; its call, if it is known by now. None if there is nothing left to stop.
+    fn stop(&mut self) -> Option<Option<CallId>> {
+        let own = self.running.iter_mut().rev().find(|own| !own.stopped)?;
+        own.stopped = true;
+        Some(own.call.clone())
+    }
+
+    /// Takes a question about a command that was typed here, which nobody needs to allow again.
+    pub(super) fn takes(&mut self, question: &Question) -> bool {
+        let own = self.is_own(question);
+        if own {
+            self.answered.push(question.approval.clone());
+        }
+        own
+    }
+
+    /// Whether an event tells nothing that the person has not typed.
+    pub(super) fn hides(&self, event: &Event) -> bool {
+        match &event.kind {
+            EventKind::ApprovalAsked { approval, .. }
+            | EventKind::ApprovalAnswered { approval, .. } => self.answered.contains(approval),
+            _ => false,
+        }
+    }
+
+    fn is_own(&self, question: &Question) -> bool {
         question.tool == "execute"
-            && alone
-            && command.is_some_and(|command| self.running.iter().any(|own| own == command))
+            && lone_command(&question.arguments)
+                .is_some_and(|command| self.running.iter().any(|own| own.command == command))
     }
 
     /// A prompt with the outputs that go with it.
@@ -44,22 +105,55 @@ impl Shell {
         }
     }
 
-    fn end(&mut self, command: &str) {
-        if let Some(at) = self.running.iter().position(|own| own == command) {
-            self.running.remove(at);
-        }
+    fn end(&mut self, number: u64) -> Option<Own> {
+        let at = self.running.iter().position(|own| own.number == number)?;
+        Some(self.running.remove(at))
     }
+}
+
+/// The command of a call that has no other argument.
+fn lone_command(arguments: &Value) -> Option<&str> {
+    let alone = arguments.as_object().is_some_and(|all| all.len() == 1);
+    let command = arguments.get("command").and_then(Value::as_str);
+    command.filter(|_| alone)
 }
 
 impl Talk<'_> {
     pub(super) fn run_shell(&mut self, command: String) {
-        self.shell.running.push(command.clone());
+        let number = self.shell.begin(command.clone());
         let (link, session) = (Rc::clone(&self.link), self.session.clone());
-        self.jobs.push(job::shell(link, session, command));
+        self.jobs.push(job::shell(link, session, number, command));
     }
 
-    pub(super) fn told(&mut self, command: &str, result: Result<Map<String, Value>, Failure>) {
-        self.shell.end(command);
+    /// A call that was made by hand begins: maybe one of ours.
+    pub(super) fn note_own(&mut self, call: &CallId, arguments: &Value) {
+        if let Some(call) = self.shell.note(call, arguments) {
+            self.end_call(call);
+        }
+    }
+
+    /// Ends the newest command that runs; whether there was one.
+    pub(super) fn stop_shell(&mut self) -> bool {
+        let Some(call) = self.shell.stop() else {
+            return false;
+        };
+        self.hint = Some("stopping the command".into());
+        // One whose call is not known yet ends as soon as it is.
+        if let Some(call) = call {
+            self.end_call(call);
+        }
+        true
+    }
+
+    fn end_call(&mut self, call: CallId) {
+        let (link, session) = (Rc::clone(&self.link), self.session.clone());
+        self.jobs.push(job::cancel_call(link, session, call));
+    }
+
+    pub(super) fn told(&mut self, number: u64, result: Result<Map<String, Value>, Failure>) {
+        let Some(own) = self.shell.end(number) else {
+            return;
+        };
         match result {
             Ok(result) => {
                 let output = output(&result);
@@ -68,7 +162,8 @@ impl Talk<'_> {
                     let text = self.paint.dress(Part::Quiet, &shown);
                     self.line(&text);
                 }
-                self.shell.told.push(for_model(command, &output, &result));
+                let told = for_model(&own.command, &output, &result);
+                self.shell.told.push(told);
                 self.hint = Some("the model sees this with your next words".into());
             }
             Err(failure) => self.line(&super::complaint(self.paint, &failure)),
@@ -113,18 +208,30 @@ mod tests {
             tool: "execute".into(),
             arguments,
             why: String::new(),
+            of_program: false,
         }
     }
 
     #[test]
     fn only_the_very_command_that_was_typed_is_ones_own() {
-        let shell = Shell {
-            running: vec!["ls".into()],
-            told: Vec::new(),
-        };
+        let mut shell = Shell::default();
+        shell.begin("ls".into());
         assert!(shell.is_own(&question(json!({"command": "ls"}))));
         assert!(!shell.is_own(&question(json!({"command": "ls; rm x"}))));
         assert!(!shell.is_own(&question(json!({"command": "ls", "cwd": "/"}))));
+    }
+
+    #[test]
+    fn a_command_that_is_stopped_before_its_call_is_known_ends_once_it_is() {
+        let mut shell = Shell::default();
+        shell.begin("make".into());
+        shell.begin("make".into());
+        let arguments = json!({"command": "make"});
+        assert_eq!(shell.note(&"c1".into(), &arguments), None);
+        assert_eq!(shell.stop(), Some(None), "the newest has no call yet");
+        assert_eq!(shell.note(&"c2".into(), &arguments), Some("c2".into()));
+        assert_eq!(shell.stop(), Some(Some("c1".into())));
+        assert_eq!(shell.stop(), None);
     }
 
     #[test]

@@ -27,7 +27,8 @@ impl Talk<'_> {
             Done::Completed { wish, found } => self.console.editor.complete(&wish, found),
             Done::Looked(session) => self.take_session(&session),
             Done::Unfolded(text) => self.console.screen.write(&text),
-            Done::Ran { command, result } => self.told(&command, result),
+            Done::TookBack(text) => self.put_back(&text),
+            Done::Ran { number, result } => self.told(number, result),
             Done::Quietly => {}
             Done::Failed(failure) if is_final(&failure) => return Err(failure),
             Done::Failed(failure) => self.line(&complaint(self.paint, &failure)),
@@ -45,6 +46,21 @@ impl Talk<'_> {
         if self.console.editor.is_empty() {
             self.console.editor.set(&sending.text);
         }
+    }
+
+    /// What waited in the queue stands in the line again, before what is typed there by now.
+    fn put_back(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let typed = self.console.editor.whole();
+        let text = match typed.is_empty() {
+            true => text.to_string(),
+            false => format!("{text}\n{typed}"),
+        };
+        self.console.editor.clear();
+        self.console.editor.set(&text);
+        self.hint = Some("taken out of the queue; Enter sends it again".into());
     }
 
     fn tell_result(&mut self, line: &str, result: &CommandResult) {

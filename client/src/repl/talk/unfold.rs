@@ -1,6 +1,6 @@
 //! What was folded, in full: read from the daemon again, onto the screen or into the person's pager. Must never keep it.
 
-use super::{Talk, job};
+use super::{Talk, job, program};
 use crate::error::Failure;
 use crate::link::Link;
 use crate::paint::{Paint, Part, tame};
@@ -50,7 +50,10 @@ impl Talk<'_> {
         let (paint, room) = (self.paint, columns.saturating_sub(1));
         let rows = read(&self.link, self.session.clone(), &folded, paint, room).await?;
         self.console.sleep()?;
-        let paged = job::page(rows.join("\n") + "\n").await;
+        let paged = program::page(rows.join("\n") + "\n").await;
+        if paged.is_err() {
+            self.console.mend()?;
+        }
         self.console.wake()?;
         if let Err(failure) = paged {
             self.line(&super::complaint(self.paint, &failure));

@@ -1,0 +1,133 @@
+//! Programs of the person's own that take the terminal for a while: the editor for a prompt, the pager for what is long.
+//! Must never be called while the keyboard is being read, nor throw away what somebody wrote.
+
+use crate::error::Failure;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::process::{Command, Stdio};
+
+/// Shows a text in the person's pager, on a thread that may wait.
+pub(super) async fn page(text: String) -> Result<(), Failure> {
+    let shown = tokio::task::spawn_blocking(move || in_pager(&text)).await;
+    shown.unwrap_or_else(|_| Err(Failure::new("the pager's thread has ended")))
+}
+
+fn in_pager(text: &str) -> Result<(), Failure> {
+    let named = std::env::var("PAGER")
+        .ok()
+        .filter(|pager| !pager.trim().is_empty());
+    let pager = named.unwrap_or_else(|| "less -R".into());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a person's own pager, waited for"
+    )]
+    let child = Command::new("sh")
+        .arg("-c")
+        .arg(&pager)
+        // Colours stay colours in the usual pager.
+        .env("LESS", std::env::var("LESS").unwrap_or_else(|_| "R".into()))
+        .stdin(Stdio::piped())
+        .spawn();
+    let mut child = child.map_err(|error| Failure::new(format!("cannot run {pager}: {error}")))?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // A pager that is left early reads no further.
+        let _ = pipe.write_all(text.as_bytes());
+    }
+    match child.wait()? {
+        status if status.success() => Ok(()),
+        status => Err(Failure::new(format!("{pager} ended with {status}"))),
+    }
+}
+
+/// Has a text written in the person's editor, on a thread that may wait.
+pub(super) async fn compose(text: String) -> Result<String, Failure> {
+    let written = tokio::task::spawn_blocking(move || in_editor(&editor(), &text)).await;
+    written.unwrap_or_else(|_| Err(Failure::new("the editor's thread has ended")))
+}
+
+fn editor() -> String {
+    let named = |name: &str| std::env::var(name).ok();
+    ["VISUAL", "EDITOR"]
+        .iter()
+        .filter_map(|name| named(name))
+        .find(|value| !value.trim().is_empty())
+        .unwrap_or_else(|| "vi".into())
+}
+
+fn in_editor(editor: &str, text: &str) -> Result<String, Failure> {
+    let path = std::env::temp_dir().join(format!("dwell-{}.md", crate::open::token()));
+    let unwritten = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
+    // Nobody else's file, and for nobody else's eyes.
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(unwritten)?;
+    file.write_all(text.as_bytes()).map_err(unwritten)?;
+    drop(file);
+    // The variable may hold arguments, which a shell knows to take apart.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a person's own editor, waited for"
+    )]
+    let status = Command::new("sh")
+        .arg("-c")
+        .arg(format!("{editor} \"$1\""))
+        .arg("sh")
+        .arg(&path)
+        .status();
+    let written = std::fs::read_to_string(&path);
+    let failure = match (status, written) {
+        (Ok(status), Ok(written)) if status.success() => {
+            let _ = std::fs::remove_file(&path);
+            return Ok(written);
+        }
+        (Ok(status), Ok(written)) => {
+            let failure = Failure::new(format!("{editor} ended with {status}"));
+            if written.trim_end() == text.trim_end() {
+                let _ = std::fs::remove_file(&path);
+                return Err(failure);
+            }
+            failure
+        }
+        (Err(error), _) => Failure::new(format!("cannot run {editor}: {error}")),
+        (_, Err(error)) => Failure::new(format!("cannot read what {editor} wrote: {error}")),
+    };
+    match path.exists() {
+        true => Err(failure.hint(format!("what was written is in {}", path.display()))),
+        false => Err(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_editor_wrote_comes_back_and_its_file_goes() {
+        let written = in_editor("f() { echo \"$1\" > \"$1\"; }; f", "").unwrap();
+        let path = std::path::Path::new(written.trim());
+        assert!(path.is_absolute() && !path.exists(), "{written}");
+    }
+
+    #[test]
+    fn an_editor_that_is_killed_leaves_what_it_had_saved() {
+        let failure =
+            in_editor("f() { echo kept >> \"$1\"; kill -9 $$; }; f", "typed ").unwrap_err();
+        assert!(failure.message.contains("signal: 9"), "{failure}");
+        let hint = failure.hint.unwrap();
+        let path = hint.strip_prefix("what was written is in ").unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "typed kept\n");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn an_editor_that_changed_nothing_leaves_no_file() {
+        let failure = in_editor("echo \"$1\" >&2; false", "typed").unwrap_err();
+        assert_eq!(failure.hint, None);
+        let none = in_editor("no-such-editor-anywhere 2>/dev/null", "typed").unwrap_err();
+        assert!(none.message.contains("exit status: 127"), "{none}");
+    }
+}

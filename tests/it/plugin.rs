@@ -689,6 +689,70 @@ fn directorys_hooks_count_when_it_is_trusted_and_a_file_that_cannot_be_read_refu
     assert!(error.contains("cannot use .agents/config.toml"), "{error}");
 }
 
+/// Whether a call runs, or why not.
+fn passes(client: &mut TestClient, session: &str) -> Result<(), String> {
+    let result = read(client, session);
+    match result["ok"] == true {
+        true => Ok(()),
+        false => Err(result["error"].as_str().unwrap().to_owned()),
+    }
+}
+
+#[test]
+fn guards_of_a_directory_are_not_lost_by_changing_files_beside_them_nor_by_taking_them_away() {
+    let hook = toml_hook("before", "execute", "exit 2", "");
+    let plugin = bash(
+        r#"{"hooks": [{"id": "guard", "point": "before", "tool": "execute"}]}"#,
+        "reply null",
+    );
+    let guards = [
+        (".agents/config.toml", hook.as_str(), true),
+        (".agents/plugins/guard.sh", plugin.as_str(), true),
+        (".agents/plugins/wc.sh", "# adds tools alone", false),
+    ];
+    for (name, text, guards) in guards {
+        let daemon = daemon_with(&[], "");
+        let path = daemon.write(name, text);
+        daemon.write("a.txt", "x");
+        let (mut client, session) = session(&daemon);
+        let mut answer = |allow: bool| {
+            let params = json!({"cwd": daemon.work(), "allow": allow});
+            daemon.client().call("trust/answer", params)
+        };
+        answer(true);
+        assert_eq!(passes(&mut client, &session), Ok(()), "{name}");
+        let mut is_refused = || {
+            let refused = passes(&mut client, &session).err();
+            assert_eq!(refused.is_some(), guards, "{name}: {refused:?}");
+            assert!(refused.is_none_or(|why| why.contains("dwell trust yes")));
+        };
+        let junk = daemon.write(".agents/junk", "x");
+        is_refused();
+        fs::remove_file(junk).unwrap();
+        fs::write(&path, "").unwrap();
+        is_refused();
+        fs::remove_dir_all(daemon.work().join(".agents")).unwrap();
+        is_refused();
+        answer(false);
+        assert_eq!(passes(&mut client, &session), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn guard_that_lost_its_executable_bit_refuses_by_name() {
+    let guard = format!("#!/bin/bash\n{}", bash(GUARD, "reply null"));
+    let daemon = daemon_with(&[("guard", &guard)], "");
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    let refused = passes(&mut client, &session).unwrap_err();
+    assert!(refused.contains("plugins/guard is not executable"), "{refused}");
+    let listed = client.call("tool/list", json!({"session": session}));
+    assert!(listed["problems"].to_string().contains("is not executable"));
+    let path = daemon.path("home").join(".agents/plugins/guard");
+    set_mode(&path, 0o755);
+    assert_eq!(passes(&mut client, &session), Ok(()));
+}
+
 #[test]
 fn plugins_end_with_the_daemon_also_those_that_ignore_that_their_input_ended() {
     let stubborn = "trap '' TERM\nread -r line; id=$(jq .id <<<\"$line\")\n\

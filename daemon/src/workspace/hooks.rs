@@ -3,6 +3,8 @@
 
 mod run;
 
+use super::plugins::OnFailure;
+use super::trust::Standing;
 use super::{Shared, file};
 use crate::toolbox::Toolbox;
 use crate::toolbox::hook::{Hook, HookCall};
@@ -93,13 +95,18 @@ pub(super) struct ShellHooks {
     problem: Option<String>,
 }
 
-/// The user's, then those of a trusted directory.
-pub(super) fn of(shared: &Shared, cwd: &Path, state: TrustState) -> ShellHooks {
+/// The user's, then those of a trusted directory. Where it was trusted and is not any more, what it would have refused
+/// nobody knows.
+pub(super) fn of(shared: &Shared, cwd: &Path, standing: &Standing) -> ShellHooks {
     let mut all = ShellHooks {
         hooks: shared.places.hooks.now(),
         problem: None,
     };
-    if state != TrustState::Trusted {
+    if standing.trust.state != TrustState::Trusted {
+        all.problem = match shared.places.plugins.on_failure() {
+            OnFailure::Refuse => standing.lost_guards.clone(),
+            OnFailure::Ignore => None,
+        };
         return all;
     }
     match own(&cwd.join(NAME)) {

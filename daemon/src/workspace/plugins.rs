@@ -18,7 +18,7 @@ use super::Workspace;
 use crate::process::mask::Mask;
 use crate::stdio_rpc::Host;
 use crate::toolbox::Toolbox;
-pub(super) use find::{Found, of as found};
+pub(super) use find::{Found, may_guard, of as found};
 use plugin::Plugin;
 use protocol::approval::{TrustFile, TrustState};
 use protocol::id::SessionId;
@@ -122,7 +122,7 @@ impl Means {
         *held(&self.settings) = settings;
     }
 
-    fn on_failure(&self) -> OnFailure {
+    pub(super) fn on_failure(&self) -> OnFailure {
         held(&self.settings).on_failure
     }
 

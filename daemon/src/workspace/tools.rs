@@ -3,6 +3,7 @@
 
 use super::hooks::{self, ShellHooks};
 use super::skills::{self, Skill};
+use super::trust::Standing;
 use super::{Shared, Workspace, plugins, servers};
 use crate::toolbox::Toolbox;
 use crate::toolbox::source::script::load::{Checked, Listing, Own};
@@ -109,15 +110,15 @@ impl Workspace {
         let standing = self.shared.trusts.standing(&self.cwd);
         let state = standing.trust.state;
         Read {
-            plain: self.read_plain(state),
+            plain: self.read_plain(&standing),
             plugins: plugins::found(&self.shared, &self.cwd, state),
             servers: servers::found(&self.shared, &self.cwd, &standing),
         }
     }
 
-    fn read_plain(self: &Arc<Self>, state: TrustState) -> Arc<Toolbox> {
-        let own = own_in(state);
-        let hooks = hooks::of(&self.shared, &self.cwd, state);
+    fn read_plain(self: &Arc<Self>, standing: &Standing) -> Arc<Toolbox> {
+        let own = own_in(standing.trust.state);
+        let hooks = hooks::of(&self.shared, &self.cwd, standing);
         let skills = skills::of(&self.shared, &self.cwd);
         let listing = self.shared.scripts.list(&self.cwd, own);
         self.watch(&listing, own);
@@ -159,8 +160,7 @@ impl Workspace {
     pub(super) async fn look(self: &Arc<Self>) {
         let workspace = Arc::clone(self);
         let looking = tokio::task::spawn_blocking(move || {
-            let state = workspace.shared.trusts.standing(&workspace.cwd).trust.state;
-            workspace.read_plain(state);
+            workspace.read_plain(&workspace.shared.trusts.standing(&workspace.cwd));
             let agents: Vec<_> = workspace.known().agents.keys().cloned().collect();
             for agent in agents {
                 let own = own(&workspace.shared, &workspace.cwd);

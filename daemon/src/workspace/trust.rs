@@ -2,6 +2,7 @@
 //! Must never run or believe what it looks at.
 
 mod diff;
+mod guards;
 mod kept;
 
 use super::decision::{Book, Decision};
@@ -36,6 +37,8 @@ pub(super) struct Standing {
     pub(super) scan: Scan,
     /// Whether the last decision was a yes, be it for files as they were.
     pub(super) agreed: bool,
+    /// Why hooks of the directory that somebody agreed to may be missing, with what to do about it.
+    pub(super) lost_guards: Option<String>,
     /// Why nothing can be trusted now.
     pub(super) problem: Option<String>,
 }
@@ -103,6 +106,10 @@ impl Trusts {
             Err(why) => (None, Some(why)),
         };
         let trust = judged(&cwd, &scan, decision.as_ref());
+        let lost_guards = match &problem {
+            Some(why) => guards::unknown(&scan, why),
+            None => guards::lost(&self.shared.kept, decision.as_ref(), trust.state),
+        };
         let agreed = decision.is_some_and(|decision| decision.allow);
         self.remember(&cwd, trust.state);
         let too_much = scan.incomplete.as_ref();
@@ -112,6 +119,7 @@ impl Trusts {
             trust,
             problem: problem.or(too_much),
             agreed,
+            lost_guards,
             scan,
         }
     }

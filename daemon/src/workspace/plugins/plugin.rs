@@ -233,7 +233,9 @@ impl Plugin {
     }
 
     async fn start(&self) -> Result<Arc<Live>, String> {
-        let (program, args) = self.found.command(&self.means.sdk);
+        let command = self.found.command(&self.means.sdk);
+        let (program, args) =
+            command.map_err(|why| format!("{} did not start: {why}", self.label))?;
         let spawn = Spawn {
             program,
             args,

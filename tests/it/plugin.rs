@@ -745,7 +745,10 @@ fn guard_that_lost_its_executable_bit_refuses_by_name() {
     daemon.write("a.txt", "x");
     let (mut client, session) = session(&daemon);
     let refused = passes(&mut client, &session).unwrap_err();
-    assert!(refused.contains("plugins/guard is not executable"), "{refused}");
+    assert!(
+        refused.contains("plugins/guard is not executable"),
+        "{refused}"
+    );
     let listed = client.call("tool/list", json!({"session": session}));
     assert!(listed["problems"].to_string().contains("is not executable"));
     let path = daemon.path("home").join(".agents/plugins/guard");

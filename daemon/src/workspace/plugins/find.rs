@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 const PROVIDER: &str = "dwell-provider-";
 /// Endings and names of what lies beside plugins and was never meant to run.
 const PAPERS: [&str; 18] = [
-    "adoc", "bak", "cfg", "conf", "csv", "ini", "json", "jsonc", "lock", "log", "map", "md", "orig", "pyc", "rst",
-    "toml", "txt", "yaml",
+    "adoc", "bak", "cfg", "conf", "csv", "ini", "json", "jsonc", "lock", "log", "map", "md",
+    "orig", "pyc", "rst", "toml", "txt", "yaml",
 ];
 const NAMES: [&str; 4] = ["LICENSE", "COPYING", "Makefile", "README"];
 

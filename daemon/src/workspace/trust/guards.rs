@@ -29,7 +29,9 @@ pub(super) fn lost(kept: &Kept, decision: Option<&Decision>, state: TrustState) 
 pub(super) fn unknown(scan: &Scan, why: &str) -> Option<String> {
     let mut names = scan.files.keys();
     let may_be = names.any(|name| is_one(name, || None));
-    may_be.then(|| format!("{why}; hooks of this directory may guard calls, so none runs until that is mended"))
+    may_be.then(|| {
+        format!("{why}; hooks of this directory may guard calls, so none runs until that is mended")
+    })
 }
 
 fn is_one(name: &str, text: impl FnOnce() -> Option<String>) -> bool {

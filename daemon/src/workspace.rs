@@ -201,7 +201,9 @@ impl Workspace {
         let found = self.blocking(|shared, cwd| {
             let standing = shared.trusts.standing(cwd);
             let files = permissions::load(&shared.places, cwd, &standing);
-            standing.problem.into_iter().chain(files.problems).collect()
+            let words = agents_md::problem(cwd).into_iter();
+            let all = standing.problem.into_iter().chain(files.problems);
+            all.chain(words).collect()
         });
         found.await.unwrap_or_else(|why| vec![why])
     }

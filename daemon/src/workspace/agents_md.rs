@@ -10,11 +10,11 @@ const NAME: &str = "AGENTS.md";
 /// It goes with every round trip.
 const LONGEST: usize = 128 * 1024;
 
-/// The text of the nearest one, walking up from the directory. Above the directory itself only files of this user or
+/// The text of the nearest one, walking up from the directory, that lies where it is found, be it behind links. Above the directory itself only files of this user or
 /// of root count, so that nobody else can put one into a folder that all share.
 pub(super) fn nearest(cwd: &Path) -> Option<String> {
     cwd.ancestors().find_map(|folder| {
-        let (file, found) = file::open(&folder.join(NAME)).ok()?;
+        let (file, found) = file::open_below(folder, &folder.join(NAME)).ok()?;
         let ours = [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
         if folder != cwd && !ours {
             return None;
@@ -22,6 +22,18 @@ pub(super) fn nearest(cwd: &Path) -> Option<String> {
         let mut bytes = Vec::new();
         file.take(LONGEST as u64 + 1).read_to_end(&mut bytes).ok()?;
         Some(bounded(&bytes))
+    })
+}
+
+/// Why one that there is does not count.
+pub(super) fn problem(cwd: &Path) -> Option<String> {
+    cwd.ancestors().find_map(|folder| {
+        let opened = file::open_below(folder, &folder.join(NAME));
+        let error = opened.err().filter(|error| !file::missing(error))?;
+        Some(format!(
+            "cannot use {}: {error}",
+            folder.join(NAME).display()
+        ))
     })
 }
 
@@ -42,9 +54,28 @@ fn bounded(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, nearest};
+    use super::{LONGEST, nearest, problem};
     use std::fs;
     use tempfile::TempDir;
+
+    #[test]
+    fn link_counts_that_stays_in_its_folder_and_one_that_leaves_it_is_told() {
+        let root = TempDir::new().unwrap();
+        let work = root.path().join("work");
+        fs::create_dir_all(work.join("docs")).unwrap();
+        fs::write(root.path().join("key"), "secret").unwrap();
+        fs::write(work.join("docs/agents.md"), "inside").unwrap();
+        let link = work.join("AGENTS.md");
+        std::os::unix::fs::symlink("docs/agents.md", &link).unwrap();
+        assert_eq!(nearest(&work).as_deref(), Some("inside"));
+        assert_eq!(problem(&work), None);
+        for outside in ["../key", "/proc/self/environ"] {
+            fs::remove_file(&link).unwrap();
+            std::os::unix::fs::symlink(outside, &link).unwrap();
+            assert_eq!(nearest(&work), None, "{outside}");
+            assert!(problem(&work).unwrap().contains("leads out of"));
+        }
+    }
 
     #[test]
     fn the_nearest_one_alone_is_read_and_read_anew() {

@@ -25,9 +25,34 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, found))
 }
 
+/// As `open`, of a file that really lies below `root`, whatever links lead to it: what counts without trust must not be a way
+/// to somebody's keys.
+pub(super) fn open_below(root: &Path, path: &Path) -> io::Result<(File, Metadata)> {
+    let real = std::fs::canonicalize(path)?;
+    let root = std::fs::canonicalize(root)?;
+    let is_apart = ["/proc", "/sys", "/dev"]
+        .iter()
+        .any(|apart| real.starts_with(apart));
+    if is_apart || !real.starts_with(&root) {
+        let (path, root) = (path.display(), root.display());
+        let why = format!("{path} leads out of {root}, so it is not read");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    open(&real)
+}
+
+/// As `read`, of a file that really lies below `root`.
+pub(super) fn read_below(root: &Path, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    whole(open_below(root, path), limit)
+}
+
 /// All of it; none when there is no such file, an error when it is longer than `limit`.
 pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    let (file, _) = match open(path) {
+    whole(open(path), limit)
+}
+
+fn whole(opened: io::Result<(File, Metadata)>, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let (file, _) = match opened {
         Ok(opened) => opened,
         Err(error) if missing(&error) => return Ok(None),
         Err(error) => return Err(error),

@@ -32,6 +32,8 @@ pub struct Skill {
     pub description: String,
     /// Holds its `SKILL.md`, and what that speaks of.
     pub folder: PathBuf,
+    /// Where its text has to lie really, whatever links lead to it.
+    within: Option<PathBuf>,
 }
 
 /// Skills that were read, so that a file is read again only when it is another, and what sites were seen to offer.
@@ -53,8 +55,13 @@ struct Stamp {
 /// The user's skills, with the directory's over those of the same name, by name.
 pub(super) fn of(shared: &Shared, cwd: &Path) -> Vec<Skill> {
     let mut all: Vec<Skill> = Vec::new();
-    for root in [&*shared.places.home, cwd] {
-        for skill in inside(&shared.skills, &root.join(".agents/skills")) {
+    // What is the user's own may lie anywhere, what came with a directory only in it.
+    let homes = [(&*shared.places.home, None), (cwd, Some(cwd))];
+    for (root, within) in homes
+        .into_iter()
+        .filter(|(root, within)| within.is_none() || *root != shared.places.home)
+    {
+        for skill in inside(&shared.skills, &root.join(".agents/skills"), within) {
             match all.iter_mut().find(|known| known.name == skill.name) {
                 Some(known) => *known = skill,
                 None => all.push(skill),
@@ -66,7 +73,7 @@ pub(super) fn of(shared: &Shared, cwd: &Path) -> Vec<Skill> {
     all
 }
 
-fn inside(known: &Known, folder: &Path) -> Vec<Skill> {
+fn inside(known: &Known, folder: &Path, within: Option<&Path>) -> Vec<Skill> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -80,7 +87,7 @@ fn inside(known: &Known, folder: &Path) -> Vec<Skill> {
     folders.sort();
     folders
         .into_iter()
-        .filter_map(|folder| known.skill(folder))
+        .filter_map(|folder| known.skill(folder, within))
         .collect()
 }
 
@@ -89,7 +96,7 @@ impl Known {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn skill(&self, folder: PathBuf) -> Option<Skill> {
+    fn skill(&self, folder: PathBuf, within: Option<&Path>) -> Option<Skill> {
         let found = std::fs::metadata(folder.join("SKILL.md")).ok()?;
         let stamp = Stamp {
             file: (found.dev(), found.ino()),
@@ -106,14 +113,20 @@ impl Known {
         if read_before.len() >= 10 * MOST {
             read_before.clear();
         }
-        let skill = read(folder.clone());
+        let skill = read(folder.clone(), within);
         read_before.insert(folder, (stamp, skill.clone()));
         skill
     }
 }
 
-fn read(folder: PathBuf) -> Option<Skill> {
-    let text = text_in(&folder).ok()?;
+fn read(folder: PathBuf, within: Option<&Path>) -> Option<Skill> {
+    let text = match text_in(&folder, within) {
+        Ok(text) => text,
+        Err(why) => {
+            tracing::warn!(folder = %folder.display(), %why, "a skill is left out");
+            return None;
+        }
+    };
     let own = folder.file_name()?.to_str()?.to_owned();
     let (head, _) = split(&text);
     let name = field(head, "name")
@@ -124,12 +137,17 @@ fn read(folder: PathBuf) -> Option<Skill> {
         name,
         description: description.chars().take(DESCRIPTION).collect(),
         folder,
+        within: within.map(Path::to_owned),
     })
 }
 
-fn text_in(folder: &Path) -> Result<String, String> {
+fn text_in(folder: &Path, within: Option<&Path>) -> Result<String, String> {
     let path = folder.join("SKILL.md");
-    let bytes = file::read(&path, LONGEST).map_err(|error| error.to_string())?;
+    let bytes = match within {
+        Some(root) => file::read_below(root, &path, LONGEST),
+        None => file::read(&path, LONGEST),
+    };
+    let bytes = bytes.map_err(|error| error.to_string())?;
     let bytes = bytes.ok_or_else(|| format!("{} is gone", path.display()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -224,8 +242,8 @@ async fn open(skills: &[Skill], arguments: Map<String, Value>) -> Outcome {
             names.join(", ")
         ));
     };
-    let folder = skill.folder.clone();
-    let reading = tokio::task::spawn_blocking(move || text_in(&folder));
+    let (folder, within) = (skill.folder.clone(), skill.within.clone());
+    let reading = tokio::task::spawn_blocking(move || text_in(&folder, within.as_deref()));
     let text = reading.await.map_err(|error| error.to_string())??;
     let result = json!({
         "name": name,

@@ -148,8 +148,8 @@ fn servers_of_files_repositories_and_time_do_their_work() {
     };
     let venv = folder.join("venv/bin");
     let servers = json!({
-        "files": node(&folder, "server-filesystem", &[Path::new(".")]),
-        "git": {"command": venv.join("mcp-server-git"), "args": ["--repository", "."]},
+        "files": node(&folder, "server-filesystem", &[Path::new("${workspaceFolder}")]),
+        "git": {"command": venv.join("mcp-server-git"), "args": ["--repository", "${workspaceFolder}"]},
         "time": {"command": venv.join("mcp-server-time"), "args": ["--local-timezone", "UTC"]},
     });
     let allowed = [

@@ -24,6 +24,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// By this name entries speak of the session's directory, as those of other programs do.
+const WORKSPACE: &str = "workspaceFolder";
+
 /// What servers are reached with, in every directory.
 #[derive(Clone, Default)]
 pub struct Means {
@@ -90,8 +93,7 @@ impl Servers {
     fn listing(&self, files: Files) -> Arc<Listing> {
         let mut known = held(&self.known);
         if known.files != files {
-            let env = &self.around.env;
-            let listing = files.read(&self.around.cwd, &|name| env.get(name).cloned());
+            let listing = files.read(&self.around.cwd, &|name| self.variable(name));
             *known = Known {
                 files,
                 listing: Arc::new(listing),
@@ -99,6 +101,14 @@ impl Servers {
             self.changes.fetch_add(1, Ordering::Relaxed);
         }
         Arc::clone(&known.listing)
+    }
+
+    /// What `${NAME}` stands for.
+    fn variable(&self, name: &str) -> Option<String> {
+        match name {
+            WORKSPACE => self.around.cwd.to_str().map(str::to_owned),
+            name => self.around.env.get(name).cloned(),
+        }
     }
 
     /// Starts those that do not run, lets go of those that are gone, and waits a while for what is starting.

@@ -21,6 +21,9 @@ struct Found {
     path: PathBuf,
     /// What is relative in it is so to this; none is the session's directory.
     folder: Option<PathBuf>,
+    /// Where its programs start that say nothing of it. Never in a directory that nobody has trusted: what is looked for there
+    /// first (`node_modules` by `npx`, packages by `python -m`) would run.
+    start: PathBuf,
     text: Result<Vec<u8>, String>,
 }
 
@@ -33,16 +36,16 @@ pub(in crate::workspace) fn of(shared: &Shared, cwd: &Path, standing: &Standing)
             Ok(rest) => home.join(rest),
             Err(_) => root.clone(),
         };
-        all.extend(found(root.join("mcp.json"), Some(root)));
+        all.extend(found(root.join("mcp.json"), Some(root.clone()), root));
     }
-    all.extend(found(home.join(NAME), None));
+    all.extend(found(home.join(NAME), None, home.clone()));
     if standing.trust.state == TrustState::Trusted && home != cwd {
         let digest = standing.scan.files.get(NAME);
         let known = |found: &Found| match &found.text {
             Ok(bytes) => digest.is_some_and(|digest| digest.ends_with(&digest_of(bytes))),
             Err(_) => true,
         };
-        all.extend(found(cwd.join(NAME), None).filter(known));
+        all.extend(found(cwd.join(NAME), None, cwd.to_owned()).filter(known));
     }
     Files(all)
 }
@@ -52,12 +55,13 @@ pub(super) fn of_workspace(shared: &Shared, cwd: &Path) -> Files {
     of(shared, cwd, &shared.trusts.standing(cwd))
 }
 
-fn found(path: PathBuf, folder: Option<PathBuf>) -> Option<Found> {
+fn found(path: PathBuf, folder: Option<PathBuf>, start: PathBuf) -> Option<Found> {
     let text = file::read(&path, LONGEST).transpose()?;
     Some(Found {
         text: text.map_err(|error| error.to_string()),
         path,
         folder,
+        start,
     })
 }
 
@@ -72,6 +76,7 @@ impl Files {
                         path: &found.path,
                         text: &text,
                         folder: found.folder.as_deref().unwrap_or(cwd),
+                        start: &found.start,
                     };
                     config::read(&text, variable)
                 }

@@ -66,8 +66,10 @@ impl fmt::Debug for Config {
 pub struct Text<'a> {
     pub path: &'a Path,
     pub text: &'a str,
-    /// What a relative `cwd` is relative to, and where a child starts without one.
+    /// What a relative `cwd` is relative to.
     pub folder: &'a Path,
+    /// Where a child starts that has no `cwd`.
+    pub start: &'a Path,
 }
 
 /// What a file says.
@@ -284,7 +286,10 @@ fn how(
             if kind != "stdio" {
                 return Err(format!("its type is {kind:?}, and it has a command: stdio"));
             }
-            let cwd = entry.cwd.as_deref().unwrap_or_default();
+            let cwd = match &entry.cwd {
+                Some(cwd) => file.folder.join(expand(cwd)?),
+                None => file.start.to_owned(),
+            };
             let env = entry
                 .env
                 .into_iter()
@@ -298,7 +303,7 @@ fn how(
                 command,
                 args: args.collect::<Result<_, _>>()?,
                 env: all(env.collect())?,
-                cwd: file.folder.join(expand(cwd)?),
+                cwd,
             })
         }
         (None, Some(url)) => {

@@ -9,6 +9,7 @@ fn listing(text: &str) -> Listing {
         path: Path::new("/w/.agents/mcp.json"),
         text,
         folder: Path::new("/w"),
+        start: Path::new("/home/me"),
     };
     read(&file, &|name| (name == "SET").then(|| "value".to_owned()))
 }
@@ -60,7 +61,12 @@ fn common_shape_is_read_with_its_variables() {
         ("http://x/value", "B value")
     );
     assert_eq!(config.prefix, "");
-    assert_eq!(only(r#"{"command": "x"}"#).unwrap().prefix, "a__");
+    let config = only(r#"{"command": "x"}"#).unwrap();
+    assert_eq!(config.prefix, "a__");
+    let How::Child { cwd, .. } = &config.how else {
+        panic!("a child");
+    };
+    assert_eq!(cwd, Path::new("/home/me"));
 }
 
 #[test]

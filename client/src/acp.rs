@@ -14,6 +14,7 @@ use bridge::Bridge;
 use convert::error::{Error, invalid_request, parse_error};
 use peer::{Peer, Responder};
 use protocol::framing::{DEFAULT_LIMIT, Decoder, FrameError, Style};
+use protocol::surrogate;
 use serde_json::Value;
 use std::rc::Rc;
 use std::time::Duration;
@@ -98,7 +99,7 @@ impl Desk {
         if frame.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let mut message = match serde_json::from_slice(frame) {
+        let mut message = match serde_json::from_slice(&surrogate::mend(frame)) {
             Ok(Value::Object(message)) => message,
             Ok(_) => {
                 let error = invalid_request("a message is one JSON object");

@@ -88,6 +88,8 @@ export const session = {
 export function serve() {
   if (serving) return;
   serving = true;
+  // What nobody awaits, such as `session.output.say`, may fail without ending the plugin and its hooks.
+  process.on("unhandledRejection", (error) => console.error(error));
   const lines = createInterface({ input: process.stdin, crlfDelay: Infinity });
   lines.on("line", (line) => take(JSON.parse(line)));
   lines.on("close", () => process.exit(0));

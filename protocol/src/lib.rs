@@ -20,6 +20,7 @@ pub mod id;
 pub mod plugin;
 pub mod provider;
 pub mod session;
+pub mod surrogate;
 pub mod tool;
 pub mod turn;
 pub mod version;

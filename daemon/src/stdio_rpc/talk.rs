@@ -4,6 +4,8 @@
 use super::message::{Incoming, Outgoing};
 use super::{Handler, Refusal, Shared};
 use crate::process::{Exit, Pipes, Running};
+use protocol::surrogate;
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -170,6 +172,9 @@ pub(super) async fn read_text<'l, R: AsyncRead + Unpin>(
             return Err(TOO_LONG.to_owned());
         }
         if !line.trim_ascii().is_empty() {
+            if let Cow::Owned(mended) = surrogate::mend(line) {
+                *line = mended;
+            }
             return Ok(Some(line.trim_ascii()));
         }
     }

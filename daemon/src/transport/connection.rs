@@ -8,6 +8,7 @@ use super::request::{WireId, error_response, id_in_head};
 use crate::memory::Activity;
 use protocol::error::{ErrorKind, RpcError};
 use protocol::framing::{Decoder, FrameError, Style, encode};
+use protocol::surrogate;
 use serde_json::value::RawValue;
 use std::io;
 use std::sync::Arc;
@@ -168,7 +169,7 @@ async fn read(
             match next {
                 Ok(Some(frame)) => {
                     chosen.set(decoder.style());
-                    dispatcher.handle(&frame).await;
+                    dispatcher.handle(&surrogate::mend(&frame)).await;
                 }
                 Ok(None) => break,
                 Err(error) => {

@@ -2,7 +2,9 @@
 //! the header of a request to that server.
 
 use super::oauth::Bearer;
+use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use protocol::surrogate;
 use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
@@ -11,6 +13,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpResponseLimits,
 };
 use sse_stream::{Error as SseError, Sse};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -76,6 +79,12 @@ impl StreamableHttpClient for Authorized {
                 .post_message_with_response_limits(uri, message, session, token, headers, limits)
         })
         .await
+        .map(|answer| match answer {
+            StreamableHttpPostResponse::Sse(events, session) => {
+                StreamableHttpPostResponse::Sse(mended(events), session)
+            }
+            other => other,
+        })
     }
 
     async fn delete_session(
@@ -98,7 +107,7 @@ impl StreamableHttpClient for Authorized {
         last: Option<String>,
         _: Option<String>,
         headers: Headers,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Refused> {
+    ) -> Result<Events, Refused> {
         let limit = StreamableHttpResponseLimits::default().max_sse_event_size;
         self.get_stream_with_max_sse_event_size(uri, session, last, None, headers, limit)
             .await
@@ -120,5 +129,24 @@ impl StreamableHttpClient for Authorized {
                 .get_stream_with_max_sse_event_size(uri, session, last, token, headers, limit)
         })
         .await
+        .map(mended)
     }
+}
+
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// The events without halves of characters, for which a message would be lost.
+fn mended(events: Events) -> Events {
+    let mend = |event: Result<Sse, SseError>| {
+        event.map(|mut event| {
+            event.data = event
+                .data
+                .map(|data| match surrogate::mend(data.as_bytes()) {
+                    Cow::Owned(mended) => String::from_utf8(mended).unwrap_or(data),
+                    Cow::Borrowed(_) => data,
+                });
+            event
+        })
+    };
+    events.map(mend).boxed()
 }

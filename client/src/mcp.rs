@@ -18,6 +18,7 @@ use input::Input;
 use protocol::event::{Event, EventKind};
 use protocol::id::{CallId, SessionId};
 use protocol::session::Session;
+use protocol::surrogate;
 use protocol::tool::{ToolList, ToolRpcClient};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -111,7 +112,8 @@ impl Server {
     }
 
     fn take(&mut self, line: &str) -> Result<(), Failure> {
-        let message: Value = match serde_json::from_str(line) {
+        let line = surrogate::mend(line.as_bytes());
+        let message: Value = match serde_json::from_slice(&line) {
             Ok(message) => message,
             Err(error) => return fault(&Value::Null, -32700, &format!("this is no JSON: {error}")),
         };
@@ -197,7 +199,9 @@ impl Server {
         self.work.push(Box::pin(async move {
             let ran = link.call_once(async |client| {
                 let (session, name) = (session.clone(), name.clone());
-                ToolRpcClient::run(client, session, name, Some(arguments.clone()), None).await
+                // However this process ends, nobody waits for the call then.
+                let (arguments, with_caller) = (Some(arguments.clone()), Some(true));
+                ToolRpcClient::run(client, session, name, arguments, None, with_caller).await
             });
             Came::Called(key, ran.await)
         }));

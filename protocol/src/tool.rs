@@ -205,7 +205,8 @@ pub trait ToolRpc {
     ) -> Result<ToolList, ErrorObjectOwned>;
 
     /// Runs a tool as a model's call would: same checks, hooks, approval and result. A failing tool is a result. Without
-    /// `toolbox` any tool that the model has or reaches; with it exactly what the expression shows.
+    /// `toolbox` any tool that the model has or reaches; with it exactly what the expression shows. It goes on when the caller
+    /// goes away, unless `with_caller` is true: then the end of the caller's connection stops it.
     #[method(name = "run", param_kind = map, with_extensions)]
     async fn run(
         &self,
@@ -213,6 +214,7 @@ pub trait ToolRpc {
         name: String,
         arguments: Option<Value>,
         toolbox: Option<Value>,
+        with_caller: Option<bool>,
     ) -> Result<Map<String, Value>, ErrorObjectOwned>;
 
     /// Stops a call that no turn made; its result then says `cancelled`. One that is over, or never was, is no error.

@@ -83,6 +83,39 @@ fn tools_are_listed_and_run_through_the_gate() {
 }
 
 #[test]
+fn call_ends_with_the_program_that_asked_for_it_however_that_ends() {
+    for signal in ["-TERM", "-INT", "-HUP", "-KILL"] {
+        let daemon = daemon(&json!({"execute": "allow"}));
+        let mut client = start(&daemon, &[], &json!({}));
+        client.send("tools/call", execute("echo on; sleep 300; touch made"));
+        client.until("its beginning", |one| {
+            one["method"] == "notifications/progress"
+        });
+        client.signal(signal);
+        let mark = daemon.path("home").to_str().unwrap().to_owned();
+        until_true("nothing of the call is left", SOON, || {
+            let runs = |pid: &u32| {
+                let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                String::from_utf8_lossy(&line).contains("sleep")
+            };
+            !harness::procfs::marked(&mark).iter().any(runs)
+        });
+        assert!(!daemon.work().join("made").exists());
+    }
+}
+
+#[test]
+fn half_a_character_in_a_request_is_no_reason_to_leave_it_unanswered() {
+    let daemon = daemon(&json!({}));
+    daemon.write("a\u{fffd}", "found");
+    let mut client = start(&daemon, &[], &json!({}));
+    let line = r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"read","arguments":{"path":"a\ud83c"}}}"#;
+    client.line(line);
+    let answer = client.until("an answer", |one| one["id"] == "x");
+    assert!(answer["result"].to_string().contains("found"), "{answer}");
+}
+
+#[test]
 fn question_goes_to_the_clients_person_and_only_a_yes_is_one() {
     let daemon = daemon(&json!({}));
     let mut client = start(&daemon, &[], &json!({"elicitation": {}}));

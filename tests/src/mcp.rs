@@ -110,6 +110,17 @@ impl McpClient {
     }
 
     pub fn write(&mut self, message: &Value) {
+        self.line(&message.to_string());
+    }
+
+    /// Ends it, as `kill` does.
+    pub fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    pub fn line(&mut self, message: &str) {
         let stdin = self.child.stdin.as_mut().expect("it is piped");
         stdin
             .write_all(format!("{message}\n").as_bytes())

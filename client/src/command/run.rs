@@ -52,7 +52,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let ran = link.call_once(async |client| {
         let name = args.tool.clone();
         let (arguments, toolbox) = (Some(arguments.clone()), args.toolbox.value());
-        ToolRpcClient::run(client, session.clone(), name, arguments, toolbox).await
+        ToolRpcClient::run(client, session.clone(), name, arguments, toolbox, None).await
     });
     let result = tokio::select! {
         result = ran => result?,

@@ -5,6 +5,7 @@ use super::attachments::Concerns;
 use super::caller;
 use super::error::{expression, fail};
 use super::provide::offerer;
+use crate::session::SessionError;
 use jsonrpsee::Extensions;
 use jsonrpsee::core::async_trait;
 use jsonrpsee::types::ErrorObjectOwned;
@@ -16,6 +17,7 @@ use protocol::tool::{
 };
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use tokio_util::sync::CancellationToken;
 
 #[async_trait]
 impl ToolRpcServer for Rpc {
@@ -36,16 +38,28 @@ impl ToolRpcServer for Rpc {
         name: String,
         arguments: Option<Value>,
         toolbox: Option<Value>,
+        with_caller: Option<bool>,
     ) -> Result<Map<String, Value>, ErrorObjectOwned> {
         let toolbox = expression(toolbox.as_ref())?;
         let about = || Concerns::Session(&session);
         let context = self.check_controls(extensions, about(), "run a tool")?;
         let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
-        let result = self
+        let cancel = CancellationToken::new();
+        let running = self
             .sessions()
-            .run_tool(&session, &name, arguments, toolbox)
-            .await
-            .map_err(fail)?;
+            .run_tool(&session, &name, arguments, toolbox, cancel.clone());
+        let result = match with_caller {
+            // Whoever has gone gets no result.
+            Some(true) => {
+                let _tied = cancel.drop_guard();
+                tokio::select! {
+                    result = running => result,
+                    () = context.gone() => Err(SessionError::Stopping),
+                }
+            }
+            Some(false) | None => running.await,
+        };
+        let result = result.map_err(fail)?;
         // What a client that follows the session sees of the call comes before its result.
         if self.0.attachments.follows(context.id(), about())
             && let Ok(now) = self.sessions().get(&session).await

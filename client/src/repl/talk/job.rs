@@ -188,7 +188,7 @@ pub(super) fn shell(link: Rc<Link>, session: SessionId, number: u64, command: St
         let result = link
             .call_once(async |client| {
                 let (session, arguments) = (session.clone(), arguments.clone());
-                ToolRpcClient::run(client, session, "execute".into(), arguments, None).await
+                ToolRpcClient::run(client, session, "execute".into(), arguments, None, None).await
             })
             .await;
         Ok(Done::Ran { number, result })

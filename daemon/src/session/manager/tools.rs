@@ -72,13 +72,14 @@ impl Sessions {
         self.services().provided.answer(connection, call, result)
     }
 
-    /// Runs a tool through the gate, as a model's call would. It goes on when the caller goes away.
+    /// Runs a tool through the gate, as a model's call would. It goes on when the caller goes away; `cancel` stops it.
     pub async fn run_tool(
         &self,
         session: &SessionId,
         name: &str,
         arguments: Value,
         toolbox: Option<Expression>,
+        cancel: CancellationToken,
     ) -> SessionResult<Map<String, Value>> {
         let handle = self.open(session).await?;
         let toolkit = handle.shared.by_hand(toolbox.as_ref()).await?;
@@ -86,10 +87,9 @@ impl Sessions {
             name.to_owned(),
             self.services().spill_dir.join(session.as_str()),
         );
-        let running = self
-            .inner
-            .actors
-            .spawn(run_by_hand(handle, toolkit, name, arguments, spill_dir));
+        let running = self.inner.actors.spawn(run_by_hand(
+            handle, toolkit, name, arguments, spill_dir, cancel,
+        ));
         running.await.map_err(|_| SessionError::Stopping)?
     }
 
@@ -379,8 +379,8 @@ async fn run_by_hand(
     name: String,
     arguments: Value,
     spill_dir: PathBuf,
+    cancel: CancellationToken,
 ) -> SessionResult<Map<String, Value>> {
-    let cancel = CancellationToken::new();
     let by_hand = ByHand {
         name: name.clone(),
         arguments: arguments.clone(),

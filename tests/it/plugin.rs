@@ -689,6 +689,52 @@ fn directorys_hooks_count_when_it_is_trusted_and_a_file_that_cannot_be_read_refu
     assert!(error.contains("cannot use .agents/config.toml"), "{error}");
 }
 
+#[test]
+fn what_a_plugin_gives_is_cut_for_models_and_kept_and_half_a_character_is_no_end() {
+    let setup = r#"{"tools": [{"name": "long"}, {"name": "both"}, {"name": "wide"}, {"name": "half"}],
+        "hooks": [{"id": "h", "point": "before", "tool": "read"}]}"#;
+    let answer = r#"case $line in
+      *plugin/hook*) printf '{"id":%s,"error":{"message":"%s"}}\n' "$id" "$(printf '%090000d' 0)" ;;
+      *'"half"'*) reply '{"text": "cut \ud83c"}' ;;
+      *'"wide"'*) reply "[$(printf '%0900000d' 0 | sed 's/0/[],/g')0]" ;;
+      *'"both"'*) reply "{\"a\": \"$(printf '%090000d' 0)\", \"b\": \"$(printf '%090000d' 0)\"}" ;;
+      *) reply "{\"n\": 1, \"text\": \"$(printf '%090000d' 0)end\"}" ;;
+    esac"#;
+    let daemon = daemon_with(&[("big.sh", &bash(&setup.replace('\n', " "), answer))], "");
+    let allow = json!({"long": "allow", "both": "allow", "wide": "allow", "half": "allow"});
+    daemon.permissions(&allow);
+    let (mut client, session) = session(&daemon);
+    let mut gives = |name: &str| run(&mut client, &session, name, &json!({"path": "a.txt"}));
+    let half = gives("half");
+    assert_eq!(
+        (&half["text"], &half["ok"]),
+        (&json!("cut \u{fffd}"), &json!(true))
+    );
+    let long = gives("long");
+    let text = long["text"].as_str().unwrap();
+    assert!(
+        text.len() < 40_000 && text.ends_with("end"),
+        "{}",
+        text.len()
+    );
+    assert_eq!((&long["n"], &long["ok"]), (&json!(1), &json!(true)));
+    let place = text.split("bytes cut here; ").nth(1).unwrap();
+    assert!(place.contains(".txt"), "{}", &place[..place.len().min(200)]);
+    let both = gives("both");
+    assert!(both["content"].as_str().unwrap().len() < 40_000);
+    let wide = gives("wide")["error"].to_string();
+    assert!(
+        wide.contains("gave no object for wide") && wide.len() < 500,
+        "{wide}"
+    );
+    let refused = gives("read")["error"].to_string();
+    assert!(
+        refused.ends_with("bytes more]\"") && refused.len() < 10_000,
+        "{}",
+        refused.len()
+    );
+}
+
 /// Whether a call runs, or why not.
 fn passes(client: &mut TestClient, session: &str) -> Result<(), String> {
     let result = read(client, session);
@@ -715,7 +761,7 @@ fn guards_of_a_directory_are_not_lost_by_changing_files_beside_them_nor_by_takin
         let path = daemon.write(name, text);
         daemon.write("a.txt", "x");
         let (mut client, session) = session(&daemon);
-        let mut answer = |allow: bool| {
+        let answer = |allow: bool| {
             let params = json!({"cwd": daemon.work(), "allow": allow});
             daemon.client().call("trust/answer", params)
         };

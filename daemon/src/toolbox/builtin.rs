@@ -2,7 +2,7 @@
 //! Must never reach a session, a provider or the store: a handler has its `Call` and nothing else.
 
 mod arguments;
-pub(super) mod capture;
+pub mod capture;
 mod edit;
 pub(super) mod environment;
 pub(super) mod execute;

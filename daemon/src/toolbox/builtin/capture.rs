@@ -3,6 +3,7 @@
 
 use crate::process::Sink;
 use crate::toolbox::tool::Call;
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::future::Future;
@@ -14,6 +15,8 @@ use std::time::Duration;
 
 /// What a model gets of one output at most, in bytes: the head, the tail, and a line about the cut between them.
 pub(in crate::toolbox) const CAP: usize = 32 * 1024;
+/// More short members than these an object may not have beside a long one.
+const MEMBERS: usize = 8;
 /// Of which the head.
 const HEAD: usize = CAP / 2;
 /// What is streamed to people at most; the result follows anyway.
@@ -134,6 +137,27 @@ impl<'c> Capture<'c> {
         let kept = tokio::task::spawn_blocking(move || spill.append(&folder, &name, &bytes)).await;
         self.spill = kept.unwrap_or_else(|error| Spill::Failed(error.to_string()));
     }
+}
+
+/// What a tool outside the daemon gave, with no more of it than a model gets of any output: the one long text of an object
+/// is cut where it stands, anything else that is long becomes text.
+pub async fn bounded(call: &Call, mut object: Map<String, Value>) -> Map<String, Value> {
+    let text = Value::Object(object.clone()).to_string();
+    if text.len() <= CAP {
+        return object;
+    }
+    let long = |value: &Value| value.to_string().len() > CAP / 8;
+    let mut all_long = object.iter_mut().filter(|(_, value)| long(value));
+    if let (Some((_, Value::String(one))), None) = (all_long.next(), all_long.next()) {
+        *one = Capture::silent(call).whole(one).await;
+        if object.len() <= MEMBERS {
+            return object;
+        }
+    }
+    let error = object.contains_key("error");
+    let name = if error { "error" } else { "content" };
+    let cut = Capture::silent(call).whole(&text).await;
+    Map::from_iter([(name.to_owned(), cut.into())])
 }
 
 impl Sink for Capture<'_> {

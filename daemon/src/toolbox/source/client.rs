@@ -2,6 +2,7 @@
 //! connection that offered them; must never keep one alive, nor know what it speaks.
 
 use crate::toolbox::Toolbox;
+use crate::toolbox::builtin::capture::bounded;
 use crate::toolbox::tool::{Call, Outcome, Tool};
 use futures_util::future::BoxFuture;
 use protocol::id::{CallId, SessionId};
@@ -149,7 +150,10 @@ async fn run(
         return Err(lost());
     }
     tokio::select! {
-        result = answered => result.map_err(|_| lost()),
+        result = answered => match result {
+            Ok(result) => Ok(bounded(&call, result).await),
+            Err(_) => Err(lost()),
+        },
         () = of.gone() => Err(lost()),
         () = call.cancel.cancelled() => Err("cancelled".to_owned()),
     }

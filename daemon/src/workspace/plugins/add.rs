@@ -4,6 +4,7 @@ use super::ask::Silence;
 use super::plugin::Plugin;
 use crate::stdio_rpc::raw;
 use crate::toolbox::Toolbox;
+use crate::toolbox::builtin::capture::bounded;
 use crate::toolbox::hook::{Hook, HookCall};
 use crate::toolbox::tool::{Call, Outcome, Tool};
 use protocol::plugin::{Hook as HookInfo, HookParams, HookPoint, ToolParams};
@@ -66,10 +67,16 @@ async fn run(
         name: name.clone(),
         arguments,
     });
+    let origin = call.clone();
     let _working = plugin.calls.work_on(call);
     let result = plugin.ask("plugin/tool", &params).await?;
-    serde_json::from_str(result.get())
-        .map_err(|_| format!("the plugin {} gave no object for {name}", plugin.name))
+    let object = serde_json::from_str(result.get()).map_err(|error| {
+        format!(
+            "the plugin {} gave no object for {name}: {error}",
+            plugin.name
+        )
+    })?;
+    Ok(bounded(&origin, object).await)
 }
 
 fn hook(plugin: &Arc<Plugin>, info: &HookInfo) -> Hook {

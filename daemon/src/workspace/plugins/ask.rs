@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
+/// The longest error that is handed on, in characters.
+const REASON: usize = 8 * 1024;
+
 /// What becomes of a plugin that says nothing at all until a deadline.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Silence {
@@ -67,9 +70,17 @@ async fn ask(live: &Arc<Live>, method: &str, params: &RawValue) -> Result<Box<Ra
     answer.map_err(words)
 }
 
+/// A reason, not an output: a model reads it in every round trip from then on.
+fn short(text: String) -> String {
+    match text.char_indices().nth(REASON) {
+        Some((at, _)) => format!("{} [{} bytes more]", &text[..at], text.len() - at),
+        None => text,
+    }
+}
+
 fn words(error: CallError) -> String {
     match error {
         CallError::Gone(how) => how,
-        CallError::Refused(refusal) => refusal.message,
+        CallError::Refused(refusal) => short(refusal.message),
     }
 }

@@ -564,6 +564,51 @@ fn servers_of_a_directory_count_once_it_is_trusted_and_win_by_name() {
 }
 
 #[test]
+fn what_lies_in_a_directory_that_nobody_trusted_is_not_run_by_the_users_servers() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "hostile.py",
+        &format!("open({:?}, 'w')\n", sandbox.path("ran")),
+    );
+    let module = json!({"command": "python3", "args": ["-m", "hostile"]});
+    let mut knows = fake(&sandbox, "");
+    knows["env"]["HERE"] = json!("${workspaceFolder}");
+    put(&sandbox, &json!({"module": module, "knows": knows}));
+    sandbox.permissions(&json!({"knows__variable": "allow"}));
+    let daemon = TestDaemon::start_in(sandbox);
+    let (mut client, session) = session(&daemon);
+    let (_, problems) = tools(&mut client, &session);
+    assert!(
+        problems
+            .iter()
+            .any(|why| why.contains("No module named hostile")),
+        "{problems:?}"
+    );
+    assert!(!daemon.path("ran").exists());
+    let told = run(
+        &mut client,
+        &session,
+        "knows__variable",
+        json!({"name": "HERE"}),
+    );
+    assert_eq!(told["content"], daemon.work().to_str().unwrap());
+    // Who says so has it otherwise.
+    let mut here = module.clone();
+    here["cwd"] = json!(".");
+    put(&daemon, &json!({"module": here}));
+    tools(&mut client, &session);
+    assert!(daemon.path("ran").exists());
+}
+
+#[test]
+fn text_that_was_cut_in_a_character_is_an_answer() {
+    let daemon = daemon_with(&[("fake", "half")], "");
+    let (mut client, session) = session(&daemon);
+    let echo = run(&mut client, &session, "fake__echo", json!({"text": "cut "}));
+    assert_eq!(echo["content"], "cut \u{fffd}", "{echo}");
+}
+
+#[test]
 fn folder_of_functions_brings_its_servers() {
     let sandbox = Sandbox::new();
     let folder = sandbox.path("functions");
@@ -763,8 +808,9 @@ fn server_that_is_not_there_is_named() {
 
 /// Does what a person's browser would: follows where it is sent.
 fn browse(url: &str) -> u16 {
-    let script =
-        "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=20).status)";
+    let script = "import sys, urllib.request, urllib.error
+try: print(urllib.request.urlopen(sys.argv[1], timeout=20).status)
+except urllib.error.HTTPError as error: print(error.code)";
     let ran = std::process::Command::new("python3")
         .args(["-c", script, url])
         .output()
@@ -776,6 +822,22 @@ fn browse(url: &str) -> u16 {
 fn login(client: &mut TestClient, session: &str) -> String {
     let said = command(client, session, "/mcp login far");
     said.lines().last().unwrap().to_owned()
+}
+
+#[test]
+fn browser_is_told_what_came_of_a_login_not_that_it_came_back() {
+    for word in ["broken", "odd"] {
+        let (_daemon, _server, mut client, session) = over_http(&["auth", word], json!({}));
+        client.attach(&session, None);
+        let url = login(&mut client, &session);
+        assert_eq!(browse(&url), 400, "{word}");
+        let told = client.until_type("command_output");
+        let text = told.last()["text"].as_str().unwrap();
+        assert!(
+            text.starts_with("not logged in to the MCP server far"),
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -317,7 +317,8 @@ impl Tool {
                     .map(renamed)
                     .collect();
             }
-            for name in parameters["required"].as_array_mut().into_iter().flatten() {
+            let required = parameters.get_mut("required");
+            for name in required.and_then(Value::as_array_mut).into_iter().flatten() {
                 if name == own {
                     *name = shown.as_str().into();
                 }
@@ -367,6 +368,14 @@ impl Tool {
         if let Some(root) = schema.as_object_mut() {
             for (name, value) in &self.beside {
                 root.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+            // Where nothing is required, the draft 4 has that said by nothing.
+            let is_old = root
+                .get("$schema")
+                .and_then(Value::as_str)
+                .is_some_and(|draft| draft.contains("draft-04"));
+            if is_old && self.required.is_empty() {
+                root.remove("required");
             }
         }
         schema

@@ -5,6 +5,7 @@ use super::discover::{Place, discover};
 use super::request::{answer, base64_url, client, form, parse, query, send};
 use super::{Grant, Proof, Tokens};
 use crate::toolbox::source::mcp::config::Client;
+use crate::toolbox::web;
 use reqwest::Url;
 use reqwest::header::CONTENT_TYPE;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -75,6 +76,12 @@ impl Login {
             fields.push(("scope", scope));
         }
         let mut url = parse(&place.authorize)?;
+        // A person is told to open it: nothing but a page, and none that others can read along.
+        if url.scheme() != "https" && !(url.scheme() == "http" && web::is_loopback(&url)) {
+            return Err(format!(
+                "the place to log in, {url}, is not reached by https"
+            ));
+        }
         let all = [url.query().unwrap_or_default(), &query(&fields)].join("&");
         url.set_query(Some(all.trim_start_matches('&')));
         Ok(Self {
@@ -91,11 +98,38 @@ impl Login {
 
     /// Waits for the browser, and keeps the token.
     pub async fn finish(self, tokens: &Tokens) -> Result<(), String> {
-        let code = timeout(PATIENCE, self.code()).await;
-        let code = code.map_err(|_| "nobody logged in in time".to_owned())??;
+        let came = timeout(PATIENCE, self.code()).await;
+        let (code, browser) = came.map_err(|_| "nobody logged in in time".to_owned())??;
+        let kept = match code {
+            Ok(code) => self.exchange(&code, tokens).await,
+            Err(why) => Err(why),
+        };
+        // The person looks there: not before it is known what came of it.
+        match &kept {
+            Ok(()) => {
+                page(
+                    browser,
+                    "200 OK",
+                    "You are logged in, and may close this page.",
+                )
+                .await
+            }
+            Err(_) => {
+                page(
+                    browser,
+                    "400 Bad Request",
+                    "The login failed; dwell says why.",
+                )
+                .await
+            }
+        }
+        kept
+    }
+
+    async fn exchange(self, code: &str, tokens: &Tokens) -> Result<(), String> {
         let fields = [
             ("grant_type", "authorization_code"),
-            ("code", &*code),
+            ("code", code),
             ("redirect_uri", &self.redirect),
             ("code_verifier", &self.verifier),
             ("resource", &self.place.resource),
@@ -120,7 +154,7 @@ impl Login {
     }
 
     /// Browsers ask for other things too, and others than browsers may come.
-    async fn code(&self) -> Result<String, String> {
+    async fn code(&self) -> Result<(Result<String, String>, TcpStream), String> {
         for _ in 0..VISITS {
             let (mut stream, _) = self
                 .listener
@@ -130,20 +164,9 @@ impl Login {
             let Ok(Some(target)) = timeout(REQUEST, target(&mut stream)).await else {
                 continue;
             };
-            let answer = self.answer(&target);
-            let (status, text) = match &answer {
-                None => ("404 Not Found", "There is nothing here."),
-                Some(Ok(_)) => ("200 OK", "You are logged in, and may close this page."),
-                Some(Err(_)) => ("400 Bad Request", "The login failed; dwell says why."),
-            };
-            let page = format!(
-                "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
-                text.len()
-            );
-            let _ = timeout(REQUEST, stream.write_all(page.as_bytes())).await;
-            let _ = stream.shutdown().await;
-            if let Some(answer) = answer {
-                return answer;
+            match self.answer(&target) {
+                Some(answer) => return Ok((answer, stream)),
+                None => page(stream, "404 Not Found", "There is nothing here.").await,
             }
         }
         Err("too many others came to the port of the login".to_owned())
@@ -252,6 +275,16 @@ fn proof(place: &Place, agreed: Option<&str>, has_secret: bool) -> Proof {
         }
         Some(_) | None => Proof::Basic,
     }
+}
+
+async fn page(mut stream: TcpStream, status: &str, text: &str) {
+    let page = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+        text.len()
+    );
+    // Whoever does not read it does not see it.
+    let _ = timeout(REQUEST, stream.write_all(page.as_bytes())).await;
+    let _ = stream.shutdown().await;
 }
 
 /// What a request is for.

@@ -123,9 +123,11 @@ impl Grant {
     /// Takes what a token endpoint gave.
     pub(super) fn took(&mut self, answer: &Value) -> Result<(), String> {
         let access = answer["access_token"].as_str();
-        access
-            .ok_or("the authorization server gave no token")?
-            .clone_into(&mut self.access_token);
+        let access = access.ok_or("the authorization server gave no token")?;
+        if access.is_empty() || !access.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("the authorization server gave a token that no header can hold".to_owned());
+        }
+        access.clone_into(&mut self.access_token);
         if let Some(refresh) = answer["refresh_token"].as_str() {
             self.refresh_token = Some(refresh.to_owned());
         }

@@ -4,6 +4,7 @@
 use super::file;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::Metadata;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
@@ -27,9 +28,14 @@ const ENTRIES: [&str; 9] = [
 const WORDS: [&str; 3] = [".env", "permissions.json", "tools.txt"];
 /// Never counts: skills are words for the model without trust, and git's own files change with each of its commands.
 const APART: [&str; 2] = [".git", "skills"];
+/// What a package manager fills: one entry, with one digest of all that is in it, as nobody looks at its files one by one.
+const INSTALLED: [&str; 4] = ["node_modules", "site-packages", ".venv", "venv"];
 /// More than these cannot be trusted, as nobody can look at it, nor the daemon before each turn.
 const FILES: usize = 10_000;
 const BYTES: u64 = 256 * 1024 * 1024;
+/// The same of what is installed, all of it together.
+const INSTALLED_FILES: usize = 100_000;
+const INSTALLED_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 const DEPTH: usize = 32;
 /// A file that changed less than this ago may change again without its times showing it.
 const SETTLED: Duration = Duration::from_secs(3);
@@ -57,10 +63,20 @@ struct Stamp {
     changed: (i64, i64),
 }
 
+/// How much there may be.
+#[derive(Clone, Copy, Debug, Default)]
+struct Most {
+    files: usize,
+    bytes: u64,
+}
+
 struct Walk<'a> {
     digests: &'a Digests,
     out: Scan,
     bytes: u64,
+    most: Most,
+    /// What was counted of installed files already.
+    installed: Most,
     /// Folders on the way here, so that a ring of links ends.
     entered: BTreeSet<(u64, u64)>,
 }
@@ -77,6 +93,11 @@ impl Digests {
             digests: self,
             out: Scan::default(),
             bytes: 0,
+            most: Most {
+                files: FILES,
+                bytes: BYTES,
+            },
+            installed: Most::default(),
             entered: BTreeSet::new(),
         };
         for entry in ENTRIES {
@@ -89,36 +110,54 @@ impl Digests {
         walk.out
     }
 
-    fn digest(&self, path: &Path, left: u64) -> io::Result<(String, u64)> {
+    /// Of a file that was just looked at; it is opened only where nothing is known of it.
+    fn digest(&self, path: &Path, seen: &Metadata, left: u64) -> io::Result<(String, u64)> {
+        if seen.len() > left {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        if let Some(known) = self.known(seen) {
+            return Ok((known, seen.len()));
+        }
         let (file, found) = file::open(path)?;
         if found.len() > left {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
-        let stamp = Stamp {
-            device: found.dev(),
-            inode: found.ino(),
-            size: found.len(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        };
-        let run = if found.permissions().mode() & 0o111 == 0 {
-            ""
-        } else {
-            "x:"
-        };
-        if let Some(known) = self.known.lock().expect("no holder panics").get(&stamp) {
-            return Ok((format!("{run}{known}"), found.len()));
-        }
+        let (stamp, run) = (Stamp::of(&found), run(&found));
         let digest = read_digest(file, left)?;
         if settled(&stamp) {
             let mut known = self.known.lock().expect("no holder panics");
             // Old stamps never come back; a fresh start costs one more reading.
-            if known.len() >= FILES {
+            if known.len() >= FILES + INSTALLED_FILES {
                 known.clear();
             }
             known.insert(stamp, digest.clone());
         }
         Ok((format!("{run}{digest}"), found.len()))
+    }
+
+    fn known(&self, found: &Metadata) -> Option<String> {
+        let known = self.known.lock().expect("no holder panics");
+        let digest = known.get(&Stamp::of(found))?;
+        Some(format!("{}{digest}", run(found)))
+    }
+}
+
+impl Stamp {
+    fn of(found: &Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+}
+
+fn run(found: &Metadata) -> &'static str {
+    match found.permissions().mode() & 0o111 {
+        0 => "",
+        _ => "x:",
     }
 }
 
@@ -167,8 +206,8 @@ fn runs(name: &str) -> bool {
 impl Walk<'_> {
     /// What is no entry of ours, yet a script may source it.
     fn rest(&mut self, folder: &Path) {
-        match names(folder) {
-            Ok(None) => self.stop(format!(".agents holds more than {FILES} files")),
+        match names(folder, self.most.files) {
+            Ok(None) => self.stop(format!(".agents holds more than {} files", self.most.files)),
             Ok(Some(entries)) => {
                 for (shown, path) in entries {
                     let known = ENTRIES.iter().chain(&APART).any(|entry| *entry == shown);
@@ -192,10 +231,15 @@ impl Walk<'_> {
             Err(error) if file::missing(&error) && link.is_none() => return,
             Err(error) => return self.add(name, link, &format!("unreadable: {}", error.kind())),
         };
-        if found.is_dir() {
+        let is_installed = path
+            .file_name()
+            .is_some_and(|name| INSTALLED.iter().any(|known| name == *known));
+        if found.is_dir() && is_installed && !self.is_inside_installed() {
+            self.installed(path, name, depth, &found, link);
+        } else if found.is_dir() {
             self.folder(path, name, depth, (found.dev(), found.ino()), link);
         } else if found.is_file() {
-            self.file(path, name, link);
+            self.file(path, name, &found, link);
         } else {
             self.add(name, link, "neither file nor folder");
         }
@@ -218,8 +262,8 @@ impl Walk<'_> {
         if !self.entered.insert(id) {
             return self.add(name, None, "a folder within itself");
         }
-        match names(path) {
-            Ok(None) => self.stop(format!("{name} holds more than {FILES} files")),
+        match names(path, self.most.files) {
+            Ok(None) => self.stop(format!("{name} holds more than {} files", self.most.files)),
             Ok(Some(entries)) => {
                 for (shown, entry) in entries {
                     self.entry(&entry, &format!("{name}/{shown}"), depth + 1);
@@ -230,8 +274,54 @@ impl Walk<'_> {
         self.entered.remove(&id);
     }
 
-    fn file(&mut self, path: &Path, name: &str, link: Option<PathBuf>) {
-        match self.digests.digest(path, BYTES - self.bytes) {
+    fn is_inside_installed(&self) -> bool {
+        self.most.files == INSTALLED_FILES
+    }
+
+    /// One entry for a whole folder, which is another one as soon as anything in it is.
+    fn installed(
+        &mut self,
+        path: &Path,
+        name: &str,
+        depth: usize,
+        found: &Metadata,
+        link: Option<PathBuf>,
+    ) {
+        let mut inner = Walk {
+            digests: self.digests,
+            out: Scan::default(),
+            bytes: self.installed.bytes,
+            most: Most {
+                files: INSTALLED_FILES,
+                bytes: INSTALLED_BYTES,
+            },
+            installed: Most::default(),
+            entered: self.entered.clone(),
+        };
+        inner.folder(path, name, depth, (found.dev(), found.ino()), None);
+        self.installed.bytes = inner.bytes;
+        self.installed.files += inner.out.files.len();
+        if self.installed.files > INSTALLED_FILES {
+            inner.stop(format!("more than {INSTALLED_FILES} files are installed"));
+        }
+        if let Some(why) = inner.out.incomplete {
+            return self.stop(why);
+        }
+        let mut hash = Sha256::new();
+        for (name, digest) in &inner.out.files {
+            // Neither holds a NUL, so that no two trees are written alike.
+            hash.update(name);
+            hash.update([0]);
+            hash.update(digest);
+            hash.update([0]);
+        }
+        let (count, digest) = (inner.out.files.len(), hex(&hash.finalize()));
+        self.add(name, link, &format!("{count} files: {digest}"));
+    }
+
+    fn file(&mut self, path: &Path, name: &str, found: &Metadata, link: Option<PathBuf>) {
+        let left = self.most.bytes - self.bytes;
+        match self.digests.digest(path, found, left) {
             Ok((digest, length)) => {
                 self.bytes += length;
                 self.add(name, link, &digest);
@@ -239,7 +329,7 @@ impl Walk<'_> {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 self.stop(format!(
                     "{name} makes it more than {} MiB",
-                    BYTES / 1024 / 1024
+                    self.most.bytes / 1024 / 1024
                 ));
             }
             Err(error) => self.add(name, link, &format!("unreadable: {}", error.kind())),
@@ -247,8 +337,8 @@ impl Walk<'_> {
     }
 
     fn add(&mut self, name: &str, link: Option<PathBuf>, digest: &str) {
-        if self.out.files.len() >= FILES {
-            return self.stop(format!("there are more than {FILES} files"));
+        if self.out.files.len() >= self.most.files {
+            return self.stop(format!("there are more than {} files", self.most.files));
         }
         let digest = match link {
             Some(target) => format!("link to {target:?}: {digest}"),
@@ -263,7 +353,7 @@ impl Walk<'_> {
 }
 
 /// A folder's entries in order; none when there are too many.
-fn names(path: &Path) -> io::Result<Option<Vec<(String, PathBuf)>>> {
+fn names(path: &Path, most: usize) -> io::Result<Option<Vec<(String, PathBuf)>>> {
     let mut entries = Vec::new();
     for entry in std::fs::read_dir(path)? {
         let entry = entry?;
@@ -273,7 +363,7 @@ fn names(path: &Path) -> io::Result<Option<Vec<(String, PathBuf)>>> {
             .to_str()
             .map_or_else(|| format!("{name:?}"), str::to_owned);
         entries.push((shown, entry.path()));
-        if entries.len() > FILES {
+        if entries.len() > most {
             return Ok(None);
         }
     }
@@ -282,156 +372,4 @@ fn names(path: &Path) -> io::Result<Option<Vec<(String, PathBuf)>>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Digests, Scan};
-    use std::fs;
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::path::Path;
-    use tempfile::TempDir;
-
-    fn scan(cwd: &Path) -> Scan {
-        Digests::default().scan(cwd)
-    }
-
-    fn put(cwd: &Path, name: &str, text: &str) {
-        let path = cwd.join(".agents").join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    #[test]
-    fn only_what_could_run_or_be_believed_counts() {
-        let root = TempDir::new().unwrap();
-        assert_eq!(scan(root.path()), Scan::default());
-        for name in [
-            "plugins/a.py",
-            "tools/t/x.sh",
-            "agents/b",
-            "mcp.json",
-            "config.toml",
-            "permissions.json",
-            "skills/s/SKILL.md",
-            ".git/index",
-            "helper.inc",
-            "lib/l.sh",
-            ".env",
-            "tools.txt",
-            "utils/guard.sh",
-        ] {
-            put(root.path(), name, "x");
-        }
-        let names: Vec<String> = scan(root.path()).files.into_keys().collect();
-        let expected = [
-            ".env",
-            "agents/b",
-            "config.toml",
-            "helper.inc",
-            "lib/l.sh",
-            "mcp.json",
-            "permissions.json",
-            "plugins/a.py",
-            "tools.txt",
-            "tools/t/x.sh",
-            "utils/guard.sh",
-        ];
-        assert_eq!(names, expected.map(|name| format!(".agents/{name}")));
-    }
-
-    #[test]
-    fn where_nothing_runs_other_files_do_not_count() {
-        let root = TempDir::new().unwrap();
-        put(root.path(), "notes/a.md", "x");
-        assert_eq!(scan(root.path()), Scan::default());
-        put(root.path(), "permissions.json", "{}");
-        assert_eq!(scan(root.path()).files.len(), 1);
-        put(root.path(), "tools/x.sh", "x");
-        assert_eq!(scan(root.path()).files.len(), 3);
-    }
-
-    #[test]
-    fn every_change_shows() {
-        let root = TempDir::new().unwrap();
-        put(root.path(), "tools/x", "one");
-        let digests = Digests::default();
-        let mut seen = vec![digests.scan(root.path())];
-        let mut changed = || {
-            let scan = digests.scan(root.path());
-            assert!(!seen.contains(&scan), "{scan:?}");
-            seen.push(scan);
-        };
-        put(root.path(), "tools/x", "two");
-        changed();
-        put(root.path(), "tools/y", "");
-        changed();
-        let path = root.path().join(".agents/tools/x");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        changed();
-        fs::remove_file(&path).unwrap();
-        changed();
-        symlink("/bin/true", &path).unwrap();
-        changed();
-        fs::remove_file(&path).unwrap();
-        symlink("/bin/false", &path).unwrap();
-        changed();
-    }
-
-    #[test]
-    fn a_linked_files_content_counts_too() {
-        let root = TempDir::new().unwrap();
-        put(root.path(), "tools/own", "x");
-        fs::write(root.path().join("far"), "one").unwrap();
-        symlink("../../far", root.path().join(".agents/tools/link")).unwrap();
-        let before = scan(root.path());
-        fs::write(root.path().join("far"), "two").unwrap();
-        assert_ne!(scan(root.path()), before);
-    }
-
-    #[test]
-    fn pipes_rings_and_what_cannot_be_read_do_not_hang() {
-        let root = TempDir::new().unwrap();
-        put(root.path(), "tools/x", "x");
-        let tools = root.path().join(".agents/tools");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            tools.join("pipe"),
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RWXU,
-            0,
-        )
-        .unwrap();
-        symlink("..", tools.join("up")).unwrap();
-        symlink("ring", tools.join("ring")).unwrap();
-        symlink("nowhere", tools.join("nothing")).unwrap();
-        symlink("/dev/zero", tools.join("zero")).unwrap();
-        put(root.path(), "tools/secret", "x");
-        fs::set_permissions(tools.join("secret"), fs::Permissions::from_mode(0o000)).unwrap();
-        let scan = scan(root.path());
-        assert_eq!(scan.incomplete, None);
-        for name in ["pipe", "ring", "nothing", "zero", "x", "secret"] {
-            assert!(
-                scan.files.contains_key(&format!(".agents/tools/{name}")),
-                "{name}: {scan:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_tree_without_end_is_incomplete() {
-        let root = TempDir::new().unwrap();
-        put(
-            root.path(),
-            &format!("tools/{}x", "deep/".repeat(super::DEPTH)),
-            "x",
-        );
-        assert!(scan(root.path()).incomplete.is_some());
-    }
-
-    #[test]
-    fn a_large_file_is_incomplete_and_is_not_read() {
-        let root = TempDir::new().unwrap();
-        put(root.path(), "tools/large", "");
-        let file = fs::File::create(root.path().join(".agents/tools/large")).unwrap();
-        file.set_len(super::BYTES + 1).unwrap();
-        assert!(scan(root.path()).incomplete.is_some());
-    }
-}
+mod tests;

@@ -137,6 +137,29 @@ fn text(bytes: &[u8]) -> Result<&str, Problem> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
+/// A list of parts that each have a schema of their own; `items` is what any of them is, for whoever reads no more of it.
+fn of_parts(items: Value, parts: Vec<Value>, least: usize, open: bool) -> Value {
+    let mut schema = json!({"type": "array", "items": items, "minItems": least});
+    let fixed = parts.len() - usize::from(open);
+    if !open {
+        schema["maxItems"] = parts.len().into();
+    }
+    // In the newer drafts `items` is of what comes behind these, which is no narrower than it should be.
+    let differ = parts.windows(2).any(|pair| pair[0] != pair[1]);
+    if differ && !parts[..fixed].iter().any(Value::is_null) {
+        schema["prefixItems"] = parts[..fixed].into();
+    }
+    schema
+}
+
+/// Whether a number has neither a fraction nor an exponent, however long it is.
+fn is_whole(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => !number.to_string().contains(['.', 'e']),
+        _ => false,
+    }
+}
+
 /// A description's lines without their blanks at the ends and without empty lines around.
 fn trimmed<'l>(lines: impl IntoIterator<Item = &'l str>) -> String {
     let lines: Vec<_> = lines.into_iter().map(str::trim).collect();

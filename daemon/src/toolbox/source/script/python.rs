@@ -220,8 +220,8 @@ impl<'t> Parameter<'t> {
 fn like(value: &Value) -> Value {
     match value {
         Value::Bool(_) => json!({"type": "boolean"}),
-        Value::Number(number) if number.is_f64() => json!({"type": "number"}),
-        Value::Number(_) => json!({"type": "integer"}),
+        Value::Number(_) if super::is_whole(value) => json!({"type": "integer"}),
+        Value::Number(_) => json!({"type": "number"}),
         Value::Array(_) => json!({"type": "array", "items": {}}),
         Value::Object(_) => json!({"type": "object"}),
         Value::Null => json!({}),

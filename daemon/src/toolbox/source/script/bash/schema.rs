@@ -1,6 +1,7 @@
 //! What argc knows of an option, a flag or an argument, as a JSON Schema.
 
 use super::{FlagOptionValue, Map, Passed, PositionalValue, Value, is_doubtful};
+use crate::toolbox::source::script::is_whole;
 use argc::{ChoiceValue, DefaultValue};
 
 /// An option, flag or positional argument: what their schemas come from.
@@ -159,7 +160,7 @@ impl Parameter<'_> {
     fn typed(&self, text: &str) -> Value {
         let read = || serde_json::from_str::<Value>(text).ok();
         match self.item {
-            Item::Integer => read().filter(|value| value.is_i64() || value.is_u64()),
+            Item::Integer => read().filter(is_whole),
             Item::Number => read().filter(Value::is_number),
             Item::Text => None,
         }

@@ -1,5 +1,6 @@
 //! Types as JSDoc writes them, as JSON Schemas. A type that nobody here knows allows everything.
 
+use crate::toolbox::source::script::{is_whole, of_parts};
 use serde_json::{Map, Value, json};
 
 /// Types inside types beyond this are no types that somebody wrote.
@@ -44,6 +45,7 @@ pub(super) fn read_type(text: &str, known: Known<'_>) -> Result<Type, String> {
     let mut reader = Reader {
         rest: text,
         depth: 0,
+        conditions: 0,
         known,
     };
     let kind = reader.union()?;
@@ -67,6 +69,7 @@ pub(super) fn read_argument(text: &str, known: Known<'_>) -> Option<Type> {
     let mut reader = Reader {
         rest: &inner[..end],
         depth: 0,
+        conditions: 0,
         known,
     };
     reader.label();
@@ -90,9 +93,18 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
+/// What stands before a part of a tuple.
+#[derive(Default)]
+struct Label {
+    rest: bool,
+    optional: bool,
+}
+
 struct Reader<'t, 'k> {
     rest: &'t str,
     depth: usize,
+    /// How many conditions are being read, in which a question mark is no part of a type.
+    conditions: usize,
     known: Known<'k>,
 }
 
@@ -116,6 +128,10 @@ impl<'t> Reader<'t, '_> {
     }
 
     fn union(&mut self) -> Result<Type, String> {
+        self.parts().map(joined)
+    }
+
+    fn parts(&mut self) -> Result<Vec<Type>, String> {
         self.depth += 1;
         if self.depth > DEPTH {
             return Err("a type is nested too deeply".to_owned());
@@ -125,8 +141,11 @@ impl<'t> Reader<'t, '_> {
         while self.take("|") {
             parts.push(self.all_of()?);
         }
+        if self.extends() {
+            parts = self.both_ends()?;
+        }
         self.depth -= 1;
-        Ok(joined(parts))
+        Ok(parts)
     }
 
     /// `A & B`
@@ -142,6 +161,15 @@ impl<'t> Reader<'t, '_> {
         })
     }
 
+    fn extends(&mut self) -> bool {
+        let before = self.rest;
+        let found = self.word() == "extends";
+        if !found {
+            self.rest = before;
+        }
+        found
+    }
+
     /// Goes on behind what closes the bracket that was just taken.
     fn skip(&mut self) -> Result<(), String> {
         let end = closing(self.rest).ok_or("a type has a bracket that is not closed")?;
@@ -150,35 +178,56 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// The name before the type of a parameter or of a part of a tuple.
-    fn label(&mut self) {
+    fn label(&mut self) -> Label {
         let before = self.rest;
-        self.take("...");
+        let rest = self.take("...");
         let is_named = !self.word().is_empty();
-        self.take("?");
-        if !is_named || !self.take(":") {
-            self.rest = before;
+        let optional = self.take("?");
+        if is_named && self.take(":") {
+            return Label { rest, optional };
         }
+        self.rest = before;
+        Label::default()
     }
 
     /// `[A, B]`, whose first bracket is taken.
     fn tuple(&mut self) -> Result<Type, String> {
-        let mut parts = Vec::new();
+        let (mut parts, mut least, mut open) = (Vec::new(), 0, false);
         while !self.take("]") {
-            self.label();
-            let rest = self.take("...");
+            let label = self.label();
+            let rest = self.take("...") || label.rest;
             let part = self.union()?;
-            parts.push(match rest && part.schema["items"].is_object() {
-                true => Type::of(part.schema["items"].clone()),
-                false => part,
-            });
+            if rest {
+                open = true;
+                let items = part.schema.get("items").cloned();
+                parts.push(Type::of(items.unwrap_or_else(|| json!({}))));
+            } else {
+                if !label.optional && !part.optional {
+                    least = parts.len() + 1;
+                }
+                parts.push(part);
+            }
             if !self.take(",") {
                 self.expect("]")?;
                 break;
             }
         }
-        Ok(Type::of(
-            json!({"type": "array", "items": joined(parts).schema}),
-        ))
+        let schemas: Vec<_> = parts.iter().map(|part| part.schema.clone()).collect();
+        let items = joined(parts).schema;
+        Ok(Type::of(of_parts(items, schemas, least, open)))
+    }
+
+    /// What follows `A extends`: a condition that nobody here decides, so that both of its ends are meant.
+    fn both_ends(&mut self) -> Result<Vec<Type>, String> {
+        self.conditions += 1;
+        let condition = self.all_of();
+        self.conditions -= 1;
+        condition?;
+        self.expect("?")?;
+        let mut ends = self.parts()?;
+        self.expect(":")?;
+        ends.extend(self.parts()?);
+        Ok(ends)
     }
 
     fn is_function(&self) -> bool {
@@ -214,7 +263,7 @@ impl<'t> Reader<'t, '_> {
             let is_index = self.rest.starts_with('[');
             if self.take("[]") {
                 kind = kind.listed();
-            } else if self.take("=") || self.take("?") {
+            } else if self.take("=") || (self.conditions == 0 && self.take("?")) {
                 kind.optional = true;
             } else if is_index && self.take("[") {
                 self.skip()?;
@@ -239,7 +288,9 @@ impl<'t> Reader<'t, '_> {
             if self.is_function() {
                 return self.function("=>");
             }
+            let conditions = std::mem::take(&mut self.conditions);
             let inner = self.union()?;
+            self.conditions = conditions;
             self.expect(")")?;
             return Ok(inner);
         }
@@ -287,7 +338,7 @@ impl<'t> Reader<'t, '_> {
         }
         match word {
             // What follows says only that nobody writes to it, or makes one.
-            "readonly" | "unique" | "new" if self.goes_on() => return self.inner(),
+            "readonly" | "unique" | "new" | "infer" if self.goes_on() => return self.inner(),
             "typeof" | "keyof" if self.goes_on() => {
                 let of = self.inner()?;
                 return Ok(Type {
@@ -472,13 +523,18 @@ fn joined(parts: Vec<Type>) -> Type {
     for part in parts {
         match part.schema {
             Value::Null => {}
-            Value::Object(mut schema) if schema.len() == 1 && schema.contains_key("enum") => {
+            Value::Object(mut schema) if is_choice(&schema) => {
                 if let Some(Value::Array(values)) = schema.get_mut("enum") {
                     choices.append(values);
                 }
             }
-            schema if !schemas.contains(&schema) => schemas.push(schema),
-            _ => {}
+            schema => {
+                for schema in alternatives(schema) {
+                    if !schemas.contains(&schema) {
+                        schemas.push(schema);
+                    }
+                }
+            }
         }
     }
     if !choices.is_empty() {
@@ -496,11 +552,24 @@ fn joined(parts: Vec<Type>) -> Type {
     }
 }
 
+/// A union within a union is as if its parts stood there.
+fn alternatives(mut schema: Value) -> Vec<Value> {
+    match schema.get_mut("anyOf").map(Value::take) {
+        Some(Value::Array(all)) => all,
+        _ => vec![schema],
+    }
+}
+
+/// Whether there is nothing in it but the values that there are.
+fn is_choice(schema: &Map<String, Value>) -> bool {
+    schema.contains_key("enum") && schema.keys().all(|key| key == "enum" || key == "type")
+}
+
 /// Values of one type say so.
 fn choice(values: Vec<Value>) -> Value {
     let kind = if values.iter().all(Value::is_string) {
         "string"
-    } else if values.iter().all(|value| value.is_i64() || value.is_u64()) {
+    } else if values.iter().all(is_whole) {
         "integer"
     } else if values.iter().all(Value::is_number) {
         "number"

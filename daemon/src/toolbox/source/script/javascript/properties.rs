@@ -17,20 +17,26 @@ const LOOK: usize = 64;
 /// Typedefs of a whole file by name; the first of a name.
 pub(super) struct Typedefs<'b> {
     by_name: HashMap<&'b str, &'b Block>,
+    /// Blocks that say what functions of a name take.
+    callbacks: HashMap<&'b str, &'b Block>,
     /// Bytes.
     left: Cell<usize>,
 }
 
 impl<'b> Typedefs<'b> {
     pub(super) fn of(blocks: &'b [Block]) -> Self {
-        let mut by_name = HashMap::new();
+        let (mut by_name, mut callbacks) = (HashMap::new(), HashMap::new());
         for block in blocks {
+            if let Some(name) = callback(block) {
+                callbacks.entry(name).or_insert(block);
+            }
             if let Some(name) = typedef(block) {
                 by_name.entry(name).or_insert(block);
             }
         }
         Self {
             by_name,
+            callbacks,
             left: Cell::new(TYPEDEFS),
         }
     }
@@ -70,11 +76,17 @@ fn object(entries: Vec<Entry>) -> Value {
 }
 
 const PROPERTY: &[&str] = &["property", "prop"];
+const PARAM: &[&str] = &["param", "arg", "argument"];
 
 fn typedef(block: &Block) -> Option<&str> {
     let tag = block.tags.iter().find(|tag| tag.name == "typedef")?;
     let (_, rest) = braces(&tag.body)?;
     rest.split_whitespace().next()
+}
+
+fn callback(block: &Block) -> Option<&str> {
+    let tag = block.tags.iter().find(|tag| tag.name == "callback")?;
+    tag.body.split_whitespace().next()
 }
 
 /// Puts what the block says about the argument into the declaration; `parameters` are the function's own names.
@@ -85,9 +97,9 @@ pub(super) fn fill(
     typedefs: &Typedefs<'_>,
 ) -> Result<(), Problem> {
     let known = |name: &str| typedefs.kind(name, &[]);
-    let mut params = entries(doc, &["param", "arg", "argument"], &known)?;
+    let mut params = entries(doc, PARAM, &known)?;
     if params.is_empty() {
-        params.extend(of_type(doc, &known));
+        params = of_type(doc, typedefs, &known)?;
     }
     let own = entries(doc, PROPERTY, &known)?;
     let named = params
@@ -108,18 +120,36 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// The argument of the function that `@type` says it is.
-fn of_type(doc: &Block, known: Known<'_>) -> Option<Entry> {
-    let tag = doc.tags.iter().find(|tag| tag.name == "type")?;
-    let kind = read_argument(braces(&tag.body)?.0, known)?;
-    Some(Entry {
+/// The argument of the function that `@type` says it is: there, or where the name stands that it says.
+fn of_type(doc: &Block, typedefs: &Typedefs<'_>, known: Known<'_>) -> Result<Vec<Entry>, Problem> {
+    let says = |tag: &&Tag| ["type", "satisfies"].contains(&tag.name.as_str());
+    let Some(tag) = doc.tags.iter().find(says) else {
+        return Ok(Vec::new());
+    };
+    let mut text = braces(&tag.body).map_or("", |(text, _)| text).trim();
+    // A name may stand for another one.
+    for _ in 0..8 {
+        if let Some(block) = typedefs.callbacks.get(text) {
+            return entries(block, PARAM, known);
+        }
+        let meant = typedefs.by_name.get(text).and_then(|block| {
+            let tag = block.tags.iter().find(|tag| tag.name == "typedef")?;
+            Some(braces(&tag.body)?.0.trim())
+        });
+        match meant {
+            Some(meant) => text = meant,
+            None => break,
+        }
+    }
+    let argument = read_argument(text, known).map(|kind| Entry {
         path: "args".to_owned(),
         schema: kind.schema.clone(),
         required: true,
         kind,
         line: tag.line,
-    })
-    .filter(|entry| entry.schema["properties"].is_object())
+    });
+    let is_record = |entry: &Entry| entry.schema["properties"].is_object();
+    Ok(argument.into_iter().filter(is_record).collect())
 }
 
 /// A function gets one object: a parameter of its own that is told to be a simple value would be that object.

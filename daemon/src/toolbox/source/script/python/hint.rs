@@ -7,6 +7,7 @@ pub(super) use told::read_told;
 use super::classes::Names;
 use super::expression::{Expression, read as expression};
 use super::literal;
+use crate::toolbox::source::script::{is_whole, of_parts};
 use serde_json::{Value, json};
 
 /// Names that stand for names, at most.
@@ -134,13 +135,22 @@ impl Types<'_> {
                 }
             }
             (name, [item, rest @ ..]) if is_list(name) => {
+                let is_open = matches!(rest, [Expression::Name(name)] if name == "...");
+                let is_tuple = name.eq_ignore_ascii_case("tuple") && !is_open;
                 let items = match rest {
                     [] => self.hint(item).schema,
-                    [Expression::Name(name)] if name == "..." => self.hint(item).schema,
+                    _ if is_open => self.hint(item).schema,
                     _ => self.union(parts).schema,
                 };
                 let items = if items.is_null() { json!({}) } else { items };
-                Hint::of(json!({"type": "array", "items": items}))
+                Hint::of(match is_tuple {
+                    true => {
+                        let each: Vec<_> =
+                            parts.iter().map(|part| self.hint(part).schema).collect();
+                        of_parts(items, each, parts.len(), false)
+                    }
+                    false => json!({"type": "array", "items": items}),
+                })
             }
             (name, _) => self.name(name),
         }
@@ -211,7 +221,7 @@ fn choice(values: Vec<Value>) -> Value {
         "string"
     } else if values.iter().all(Value::is_boolean) {
         "boolean"
-    } else if values.iter().all(|value| value.is_i64() || value.is_u64()) {
+    } else if values.iter().all(is_whole) {
         "integer"
     } else if values.iter().all(Value::is_number) {
         "number"

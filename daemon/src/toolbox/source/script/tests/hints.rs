@@ -89,7 +89,8 @@ fn hints_that_are_rare_make_schemas_that_can_be_used() {
         found["properties"],
         json!({
             "a": {},
-            "p": {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]}, "default": [1, "a"]},
+            "p": {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]}, "minItems": 2, "maxItems": 2,
+                  "prefixItems": [{"type": "integer"}, {"type": "string"}], "default": [1, "a"]},
             "q": {"type": "array", "items": {"type": "integer"}, "default": []},
             "c": {"type": "string", "enum": ["r", "b"], "default": "r"},
         })

@@ -41,8 +41,27 @@ fn the_type_of_the_function_itself_tells_its_argument() {
 fn types_that_are_rare_lose_nothing_and_invent_nothing() {
     let numbers = json!({"type": "array", "items": {"type": "number"}});
     for (kind, expected) in [
-        ("[number, number]", numbers.clone()),
-        ("[x: number, y?: number]", numbers.clone()),
+        (
+            "[number, number]",
+            json!({"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}),
+        ),
+        (
+            "[x: number, y?: number]",
+            json!({"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": 2}),
+        ),
+        (
+            "[string, ...number[]]",
+            json!({"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "number"}]}, "minItems": 1,
+                "prefixItems": [{"type": "string"}]}),
+        ),
+        (
+            "T extends string ? 'a' : 'b'",
+            json!({"type": "string", "enum": ["a", "b"]}),
+        ),
+        (
+            "(T extends (infer U)[] ? (U extends string ? number : boolean) : null)[]",
+            json!({"type": "array", "items": {"anyOf": [{"type": "number"}, {"type": "boolean"}]}}),
+        ),
         ("number[][]", json!({"type": "array", "items": numbers})),
         (
             "readonly string[]",
@@ -75,5 +94,31 @@ fn types_that_are_rare_lose_nothing_and_invent_nothing() {
             "{kind}"
         );
         assert_eq!(found["required"], json!(["p", "z"]), "{kind}");
+    }
+}
+
+#[test]
+fn a_function_is_described_by_the_type_that_it_is_said_to_be() {
+    let args = "/**\n * @typedef {Object} Args\n * @property {string} q - Q\n * @property {number} [n]\n */\n";
+    for (before, kind) in [
+        (String::new(), "(args: Args) => string"),
+        ("/** @typedef {(args: Args) => string} Handler */\n".to_owned(), "Handler"),
+        ("/** @typedef {function(Args): string} Handler */\n".to_owned(), "Handler"),
+        ("/**\n * @callback Handler\n * @param {Args} args\n * @returns {string}\n */\n".to_owned(), "Handler"),
+        (
+            "/**\n * @callback Inner\n * @param {Object} o\n * @param {string} o.q - Q\n * @param {number} [o.n]\n */\n\
+             /** @typedef {Inner} Handler */\n"
+                .to_owned(),
+            "Handler",
+        ),
+    ] {
+        let text = format!("{args}{before}/**\n * D.\n * @type {{{kind}}}\n */\nexports.run = (args) => args;\n");
+        let found = parameters(&text);
+        assert_eq!(
+            found["properties"],
+            json!({"q": {"type": "string", "description": "Q"}, "n": {"type": "number"}}),
+            "{before}{kind}"
+        );
+        assert_eq!(found["required"], json!(["q"]));
     }
 }

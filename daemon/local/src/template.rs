@@ -72,7 +72,9 @@ impl Template {
         begin: &str,
         end: &str,
     ) -> Result<String, String> {
+        let messages: Vec<_> = messages.iter().map(seen).collect();
         let tools = Some(tools).filter(|tools| !tools.is_empty());
+        let tools: Option<Vec<_>> = tools.map(|tools| tools.iter().map(seen).collect());
         let rendered = self.environment.get_template("chat").and_then(|template| {
             template.render(context! {
                 messages, tools, bos_token => begin, eos_token => end, add_generation_prompt => true, enable_thinking => false,
@@ -81,6 +83,27 @@ impl Template {
         rendered.map_err(|error| {
             format!("the model's chat template cannot take this conversation: {error}")
         })
+    }
+}
+
+/// Taken over member by member: the reader of JSON keeps numbers as they were written, which it can hand over to itself alone.
+fn seen(value: &serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match value {
+        Json::Null => Value::from(()),
+        Json::Bool(is) => Value::from(*is),
+        Json::String(text) => Value::from(text.as_str()),
+        Json::Array(items) => items.iter().map(seen).collect(),
+        Json::Object(members) => members
+            .iter()
+            .map(|(name, member)| (Value::from(name.as_str()), seen(member)))
+            .collect(),
+        Json::Number(number) => number
+            .as_i64()
+            .map(Value::from)
+            .or_else(|| number.as_u64().map(Value::from))
+            .or_else(|| number.as_f64().map(Value::from))
+            .unwrap_or_else(|| Value::from(number.to_string())),
     }
 }
 
@@ -220,8 +243,10 @@ mod tests {
     }
 
     fn rendered(template: &str) -> Result<String, String> {
-        let tools =
-            [json!({"type": "function", "function": {"name": "read <x>", "parameters": {}}})];
+        let tools = [
+            json!({"type": "function", "function": {"name": "read <x>", "parameters": {}}}),
+            json!({"least": 5, "most": 1.5, "size": u64::MAX}),
+        ];
         let messages = [json!({"role": "user", "content": " hi "})];
         Template::new(&Source::File(template))
             .and_then(|template| template.render(&messages, &tools, "<s>", "</s>"))
@@ -236,6 +261,10 @@ mod tests {
         assert_eq!(
             rendered("{{ tools[0] | tojson }}").expect("fine"),
             r#"{"type": "function", "function": {"name": "read <x>", "parameters": {}}}"#
+        );
+        assert_eq!(
+            rendered("{{ tools[1] | tojson }}{{ tools[1].least + 1 }}").expect("fine"),
+            r#"{"least": 5, "most": 1.5, "size": 18446744073709551615}6"#
         );
         let raised = rendered("{{ raise_exception('roles must alternate') }}").expect_err("raised");
         assert!(raised.contains("roles must alternate"), "{raised}");

@@ -140,3 +140,18 @@ fn what_is_created_in_a_trusted_directory_is_offered_at_once() {
         );
     }
 }
+
+#[test]
+fn numbers_are_in_the_log_and_at_the_script_as_they_were_written() {
+    let tool = "# @describe T.\n# @option --n* <NUM>\nmain() { echo \"{\\\"n\\\":[$(IFS=,; echo \"${argc_n[*]}\")]}\"; }\n\
+                eval \"$(argc --argc-eval \"$0\" \"$@\")\"\n";
+    let daemon = with_tools(&[("numbers.sh", tool)]);
+    let written = "[123456789012345678901234567890,-9223372036854775809,1.10,-0,5.0,0.1]";
+    let prompt = format!("do numbers {{\"n\": {written}}}\nsay done");
+    Dwell::new(&daemon)
+        .args(["ask", "-p", "script", &prompt])
+        .ok();
+    let log = Dwell::new(&daemon).args(["log", "--json"]).ok();
+    let held = log.matches(written).count();
+    assert!(held >= 2, "{held}: {log}");
+}

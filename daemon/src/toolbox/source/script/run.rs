@@ -9,6 +9,7 @@ mod environment;
 pub(super) mod folder;
 pub(super) mod guard;
 mod kept;
+mod numbers;
 mod outcome;
 pub(super) mod words;
 
@@ -148,6 +149,7 @@ impl Handler for Runner {
 impl Declaration {
     /// What the gate lets through and a script must not be given.
     fn check(&self, arguments: &Map<String, Value>) -> Result<(), String> {
+            numbers::check(self.script.language, &arguments)?;
         for (name, value) in arguments {
             if !self.properties.contains_key(name) {
                 let known: Vec<_> = self.properties.keys().map(String::as_str).collect();
@@ -320,13 +322,13 @@ impl Script {
                 before::prepare(&folder, None, &guards, &mut env)?;
                 let before = ["-e", NODE, "--"];
                 let args = self.run_by(&before, declaration, kept, &[]);
-                ("node", args, Some(arguments))
+                ("node", args, Some(numbers::for_node(arguments)))
             }
             Language::Python => {
                 before::prepare(&folder, None, &guards, &mut env)?;
                 let before = ["-X", "utf8", "-c", PYTHON];
                 let args = self.run_by(&before, declaration, kept, &[PYTHON_RESULT]);
-                ("python3", args, Some(arguments))
+                ("python3", args, Some(Value::Object(arguments)))
             }
         };
         let spawn = Spawn {
@@ -334,7 +336,7 @@ impl Script {
             args,
             cwd: around.cwd.clone(),
             env,
-            stdin: stdin.map(|arguments| Value::Object(arguments).to_string().into_bytes()),
+            stdin: stdin.map(|given| given.to_string().into_bytes()),
             timeout: None,
         };
         Ok((folder, spawn))

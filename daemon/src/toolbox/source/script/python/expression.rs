@@ -251,8 +251,12 @@ fn number(text: &str) -> Option<Value> {
             let digits = digits.to_lowercase();
             i64::from_str_radix(digits.strip_prefix(prefix)?, base).ok()
         });
-    if let Some(value) = coded.or_else(|| digits.parse::<i64>().ok()) {
+    if let Some(value) = coded {
         return Some((sign * value).into());
+    }
+    // What JSON writes in the same way stays as it is written, however long.
+    if let Ok(Value::Number(number)) = serde_json::from_str(text.trim_start_matches('+')) {
+        return Some(Value::Number(number));
     }
     let value: f64 = text.parse().ok()?;
     serde_json::Number::from_f64(value).map(Value::Number)

@@ -2,11 +2,15 @@
 "use strict";
 const fs = require("node:fs");
 
+// Whether the result holds a whole number that is no Number.
+let hasLong = false;
+
 function plain(value, seen = []) {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
   if (typeof value === "bigint") {
-    return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+    hasLong = true;
+    return value;
   }
   if (typeof value === "undefined") return null;
   if (typeof value === "symbol") return String(value);
@@ -29,6 +33,32 @@ function plain(value, seen = []) {
   if (typeof value[Symbol.iterator] === "function") return [...value].map(each);
   const members = Object.entries(value).filter(([, item]) => item !== undefined);
   return Object.fromEntries(members.map(([key, item]) => [key, each(item)]));
+}
+
+// As JSON, with whole numbers of any length as they are.
+function json(value) {
+  if (typeof value === "bigint") return String(value);
+  if (hasLong && Array.isArray(value)) return `[${value.map(json).join(",")}]`;
+  if (!hasLong || value === null || typeof value !== "object") return JSON.stringify(value);
+  return `{${Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}:${json(item)}`).join(",")}}`;
+}
+
+// The arguments, with the whole numbers that a Number would change as BigInt, which JSON.stringify then takes.
+function taken({ arguments: given, whole }) {
+  for (const [path, text] of whole) {
+    const last = path.pop();
+    path.reduce((inner, step) => inner[step], given)[last] = BigInt(text);
+  }
+  if (whole.length > 0) {
+    Object.defineProperty(BigInt.prototype, "toJSON", {
+      configurable: true,
+      writable: true,
+      value() {
+        return typeof JSON.rawJSON === "function" ? JSON.rawJSON(String(this)) : String(this);
+      },
+    });
+  }
+  return given;
 }
 
 function bytes(value) {
@@ -82,7 +112,7 @@ export function load(url, context, next) {
 
 async function main() {
   const [file, name, source] = process.argv.slice(1);
-  const given = JSON.parse(fs.readFileSync(0, "utf8"));
+  const given = taken(JSON.parse(fs.readFileSync(0, "utf8")));
   process.argv = [process.argv[0], file];
   const module = await load(file, source);
   const owner = [module, module?.default].find((one) => typeof one?.[name] === "function");
@@ -94,7 +124,7 @@ async function main() {
     value = all;
   }
   if (value === undefined || value === null) return;
-  const text = typeof value === "string" ? value : JSON.stringify(plain(value));
+  const text = typeof value === "string" ? value : json(plain(value));
   fs.appendFileSync(process.env.LLM_OUTPUT, text);
 }
 

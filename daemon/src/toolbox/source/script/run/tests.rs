@@ -3,6 +3,7 @@
 mod bash;
 mod dotenv;
 mod languages;
+mod numbers;
 
 use super::*;
 use crate::toolbox::builtin::testing::Bench;

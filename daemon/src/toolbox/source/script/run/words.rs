@@ -51,6 +51,8 @@ pub(in super::super) fn values(value: &Value) -> Vec<String> {
 pub(in super::super) fn one(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        // The reader of JSON puts a plus before each exponent that has no sign, which few people write.
+        Value::Number(number) => number.to_string().replace("e+", "e"),
         value => value.to_string(),
     }
 }

@@ -77,6 +77,14 @@ pub struct Agent {
     pub variables: Vec<(String, String)>,
 }
 
+/// A script that only has to be started.
+struct Prepared {
+    folder: Folder,
+    spawn: Spawn,
+    /// Where it may start guards so that nobody sees it.
+    unseen: Option<String>,
+}
+
 /// What surrounds a script while it runs.
 #[derive(Clone, Debug)]
 pub struct Around {
@@ -141,6 +149,7 @@ impl Handler for Runner {
     fn run<'a>(&'a self, call: Call, arguments: Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             self.declaration.check(&arguments)?;
+            numbers::check(self.script.language, &arguments)?;
             Ok(self.script.run(&self.declaration, &call, arguments).await)
         })
     }
@@ -149,7 +158,6 @@ impl Handler for Runner {
 impl Declaration {
     /// What the gate lets through and a script must not be given.
     fn check(&self, arguments: &Map<String, Value>) -> Result<(), String> {
-            numbers::check(self.script.language, &arguments)?;
         for (name, value) in arguments {
             if !self.properties.contains_key(name) {
                 let known: Vec<_> = self.properties.keys().map(String::as_str).collect();
@@ -192,10 +200,17 @@ impl Script {
         arguments: Map<String, Value>,
     ) -> Map<String, Value> {
         let around = Around::of(call);
-        let (folder, spawn) = match self.prepared(declaration, around, arguments).await {
+        let failed = |why: String| Map::from_iter([("error".to_owned(), why.into())]);
+        let prepared = match self.prepared(declaration, around, arguments).await {
             Ok(prepared) => prepared,
-            Err(why) => return Map::from_iter([("error".to_owned(), why.into())]),
+            Err(why) => return failed(why),
         };
+        if let Some(place) = &prepared.unseen
+            && let Err(why) = guard::allows(call, self, place).await
+        {
+            return failed(why);
+        }
+        let Prepared { folder, spawn, .. } = prepared;
         // Without one there is no yes either: a guard that cannot ask refuses.
         let guard = spawn
             .env
@@ -254,9 +269,20 @@ impl Script {
             function: function.to_owned(),
             ..Declaration::default()
         };
-        let (folder, spawn) = self
+        let prepared = self
             .prepared(&Arc::new(declaration), around, Map::new())
             .await?;
+        let Prepared {
+            folder,
+            spawn,
+            unseen,
+        } = prepared;
+        if let Some(place) = unseen {
+            let file = self.file.display();
+            return Err(format!(
+                "{function} of {file} is not run: a guard could be passed unasked ({place})"
+            ));
+        }
         let (mut printed, mut complaints) = (Complaints::new(None), Complaints::new(None));
         let never = CancellationToken::new();
         let limit = child::Limit {
@@ -282,7 +308,7 @@ impl Script {
         declaration: &Arc<Declaration>,
         around: Around,
         arguments: Map<String, Value>,
-    ) -> Result<(Folder, Spawn), String> {
+    ) -> Result<Prepared, String> {
         let (script, declaration) = (Arc::clone(self), Arc::clone(declaration));
         let work = move || script.prepare(&declaration, &around, arguments);
         let prepared = tokio::task::spawn_blocking(work).await;
@@ -297,13 +323,16 @@ impl Script {
         declaration: &Declaration,
         around: &Around,
         arguments: Map<String, Value>,
-    ) -> std::io::Result<(Folder, Spawn)> {
+    ) -> std::io::Result<Prepared> {
         let folder = Folder::make(around)?;
         let kept = self.kept(&folder)?;
         let mut env = environment::of(self, declaration, around, &folder)?;
-        let guards = match guard::has_guards(&self.root.dir) {
-            true => guard::prepare(&self.root.dir, &self.root.bin, &folder, &mut env)?,
-            false => String::new(),
+        let (guards, unseen) = match guard::has_guards(&self.root.dir) {
+            true => (
+                guard::prepare(&self.root.dir, &self.root.bin, &folder, &mut env)?,
+                guard::unseen(self),
+            ),
+            false => (String::new(), None),
         };
         let (program, args, stdin) = match self.language {
             Language::Bash => {
@@ -339,7 +368,11 @@ impl Script {
             stdin: stdin.map(|given| given.to_string().into_bytes()),
             timeout: None,
         };
-        Ok((folder, spawn))
+        Ok(Prepared {
+            folder,
+            spawn,
+            unseen,
+        })
     }
 
     /// The script's own arguments, as its author would type them.

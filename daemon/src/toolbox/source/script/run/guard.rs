@@ -1,8 +1,10 @@
 //! Guards of a folder of tools: scripts that ask a person before something happens. They ask through approvals, and only an
 //! explicit yes is one. Must never take a call's end, an odd question or a failure for a yes.
 
+mod unseen;
+
 use super::folder::Folder;
-use super::text;
+use super::{Script, text};
 use crate::toolbox::permission::place::Ground;
 use crate::toolbox::source::script::standin::quote::quote;
 use crate::toolbox::tool::Call;
@@ -26,9 +28,33 @@ pub(super) fn has_guards(root: &Path) -> bool {
     let files = fs::read_dir(root.join("utils")).into_iter().flatten();
     files.flatten().any(|file| {
         let name = file.file_name();
-        let name = name.to_string_lossy();
-        name.starts_with("guard_") && name.ends_with(".sh")
+        unseen::is_guard(&name.to_string_lossy())
     })
+}
+
+/// Where a script may start a guard in a way that nobody sees, if it does so at all; blocks on the disk.
+pub(super) fn unseen(script: &Script) -> Option<String> {
+    let source = String::from_utf8_lossy(&script.source);
+    unseen::find(&script.root.dir, &script.file, script.language, &source)
+}
+
+/// Asks before a script that may start guards unseen: whoever says yes says it to them too.
+pub(super) async fn allows(call: &Call, script: &Script, place: &str) -> Result<(), String> {
+    let why = format!(
+        "{} may go past its guards ({place}), and do what they ask about unasked",
+        script.name
+    );
+    match ask(
+        call,
+        "guard",
+        &json!({"script": script.file, "place": place}),
+        &why,
+    )
+    .await
+    {
+        true => Ok(()),
+        false => Err(format!("nobody allowed it: {why}")),
+    }
 }
 
 /// Makes the pipes that a guard asks through. What is given back bash reads before every script: it starts ours in a
@@ -63,6 +89,7 @@ const BEFORE: &str = r#"case "$0" in
 */utils/guard_*.sh|utils/guard_*.sh) exec "$DWELL_TOOL_GUARD" "$0" "$@" ;;
 */guard_*.sh|guard_*.sh) [ "$0" -ef UTILS/"${0##*/}" ] && exec "$DWELL_TOOL_GUARD" "$0" "$@" ;;
 esac
+readonly BASH_ENV DWELL_TOOL_GUARD DWELL_TOOL_GUARD_DIR
 shopt -s expand_aliases
 alias source='builtin source SOURCING "$#" "$@"' .='builtin source SOURCING "$#" "$@"'
 "#;

@@ -6,7 +6,7 @@ use super::skills::{self, Skill};
 use super::trust::Standing;
 use super::{Shared, Workspace, plugins, servers};
 use crate::toolbox::Toolbox;
-use crate::toolbox::source::script::load::{Checked, Listing, Own};
+use crate::toolbox::source::script::load::{Checked, Listing, Own, syntax};
 use protocol::approval::TrustState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -220,12 +220,16 @@ impl Workspace {
 
     /// All that is wrong with its scripts and with what they need.
     pub async fn check(&self, env: BTreeMap<String, String>) -> Result<Checked, String> {
-        self.blocking(move |shared, cwd| {
+        let places = env.clone();
+        let checking = self.blocking(move |shared, cwd| {
             let builtins = shared.builtins();
             let is_builtin = |name: &str| builtins.tools().iter().any(|tool| tool.name() == name);
-            shared.scripts.check(cwd, &env, is_builtin)
-        })
-        .await
+            shared.scripts.check(cwd, &places, is_builtin)
+        });
+        let mut checked = checking.await?;
+        let faults = syntax::faults(std::mem::take(&mut checked.sources), &env).await;
+        checked.problems.extend(faults);
+        Ok(checked)
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {

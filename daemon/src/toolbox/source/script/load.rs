@@ -4,6 +4,7 @@
 mod check;
 mod folder;
 mod known;
+pub mod syntax;
 
 pub use check::Checked;
 

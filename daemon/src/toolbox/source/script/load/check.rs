@@ -1,11 +1,13 @@
 //! Everything that is wrong with the scripts of a directory and with what they need, for a person who asks.
-//! Reads and looks for programs; must never run one.
+//! Reads and looks for programs; must never run a script.
 
 use super::super::bash;
 use super::super::run::dotenv;
+use super::syntax::Source;
 use super::{File, Language, Own, Scripts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,6 +17,8 @@ pub struct Checked {
     pub tools: Vec<String>,
     pub problems: Vec<String>,
     pub warnings: Vec<String>,
+    /// What could be read, for who knows the languages better.
+    pub sources: Vec<Source>,
 }
 
 impl Scripts {
@@ -41,6 +45,7 @@ impl Scripts {
                 .collect(),
             problems: loaded.problems,
             warnings,
+            sources: self.sources(&listing),
         };
         let refused = loaded.tools.iter().filter_map(|tool| {
             let why = tool.check().err()?;
@@ -65,6 +70,19 @@ impl Scripts {
             ));
         }
         checked
+    }
+
+    /// Of files that stand for what they declare now; what is wrong with others is told already.
+    fn sources(&self, listing: &super::Listing) -> Vec<Source> {
+        let source = |file: &File| {
+            let reading = self.shared.known.read(&file.path, file.kind).ok()?;
+            reading.problem.is_none().then(|| Source {
+                file: file.path.clone(),
+                language: file.language,
+                text: Arc::clone(&reading.source),
+            })
+        };
+        listing.files.iter().filter_map(source).collect()
     }
 
     fn replaces(&self, file: &File, is_builtin: &dyn Fn(&str) -> bool, checked: &mut Checked) {

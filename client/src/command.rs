@@ -24,6 +24,7 @@ mod rename;
 mod rm;
 mod rpc;
 mod run;
+mod schema;
 mod search;
 mod send;
 mod tools;
@@ -120,6 +121,8 @@ commands! {
     Proxy => proxy,
     /// Call a method of the daemon
     Rpc => rpc,
+    /// Write the document of the daemon's methods, for whoever makes a client
+    Schema => schema,
 }
 
 impl Default for Command {

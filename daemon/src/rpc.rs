@@ -7,8 +7,8 @@ mod attachments;
 mod command;
 mod daemon;
 mod detach;
+mod discover;
 mod error;
-mod later;
 mod model;
 mod provide;
 mod provider;
@@ -29,7 +29,7 @@ use jsonrpsee::core::server::Methods;
 use jsonrpsee::types::ErrorObjectOwned;
 use protocol::approval::{ApprovalRpcServer, TrustRpcServer};
 use protocol::command::CommandRpcServer;
-use protocol::daemon::handshake::HandshakeRpcServer;
+use protocol::daemon::HandshakeRpcServer;
 use protocol::error::{ErrorKind, RpcError};
 use protocol::provider::{AgentRpcServer, ModelRpcServer, ProviderRpcServer};
 use protocol::session::QueueRpcServer;
@@ -80,7 +80,7 @@ pub struct About {
     pub servers: BTreeMap<String, String>,
 }
 
-/// All methods of the protocol; those of a later build answer that they are.
+/// All methods of the protocol.
 pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
     let rpc = Rpc(Arc::new(Shared {
         parts,
@@ -100,7 +100,7 @@ pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
     methods.merge(AgentRpcServer::into_rpc(rpc.clone()))?;
     methods.merge(ApprovalRpcServer::into_rpc(rpc.clone()))?;
     methods.merge(TrustRpcServer::into_rpc(rpc))?;
-    methods.merge(later::module()?)?;
+    methods.merge(discover::module()?)?;
     Ok(methods)
 }
 

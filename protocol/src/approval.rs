@@ -10,6 +10,7 @@ use serde_json::Value;
 
 /// A question that waits, as `approval/list` and a session show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Approval {
     /// The question.
     pub approval: ApprovalId,
@@ -29,6 +30,7 @@ pub struct Approval {
 
 /// Yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Run it.
@@ -39,6 +41,7 @@ pub enum Answer {
 
 /// How far an answer reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// This call.
@@ -54,6 +57,7 @@ pub enum Scope {
 
 /// `approval/answer`'s result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerResult {
     /// The number of the event that records the answer.
     pub seq: u64,
@@ -61,6 +65,7 @@ pub struct AnswerResult {
 
 /// A directory's own files and whether they count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trust {
     /// The directory.
     pub cwd: String,
@@ -78,6 +83,7 @@ pub struct Trust {
 
 /// One file that counts only in a trusted directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrustFile {
     /// Relative to the directory.
     pub path: String,
@@ -96,6 +102,7 @@ pub struct TrustFile {
 
 /// Where a directory stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TrustState {
     /// There is nothing to trust.
@@ -110,67 +117,71 @@ pub enum TrustState {
     Changed,
 }
 
-/// Questions to people.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "approval", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "approval", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "approval", namespace_separator = "/")
-)]
-pub trait ApprovalRpc {
-    /// The questions that wait, of one session or of all.
-    #[method(name = "list", param_kind = map)]
-    async fn list(&self, session: Option<SessionId>) -> Result<Vec<Approval>, ErrorObjectOwned>;
+resource! {
+    /// Questions to people.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "approval", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "approval", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "approval", namespace_separator = "/")
+    )]
+    pub trait ApprovalRpc {
+        /// The questions that wait, of one session or of all.
+        #[method(name = "list", param_kind = map)]
+        async fn list(&self, session: Option<SessionId>) -> Result<Vec<Approval>, ErrorObjectOwned>;
 
-    /// Answers one. The first answer wins; a later one is -32004 and says who answered.
-    #[method(name = "answer", param_kind = map, with_extensions)]
-    async fn answer(
-        &self,
-        approval: ApprovalId,
-        answer: Answer,
-        scope: Option<Scope>,
-        reason: Option<String>,
-    ) -> Result<AnswerResult, ErrorObjectOwned>;
+        /// Answers one. The first answer wins; a later one is -32004 and says who answered.
+        #[method(name = "answer", param_kind = map, with_extensions)]
+        async fn answer(
+            &self,
+            approval: ApprovalId,
+            answer: Answer,
+            scope: Option<Scope>,
+            reason: Option<String>,
+        ) -> Result<AnswerResult, ErrorObjectOwned>;
+    }
 }
 
-/// Whether a directory's own `.agents/` counts.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "trust", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "trust", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "trust", namespace_separator = "/")
-)]
-pub trait TrustRpc {
-    /// Directories that were decided on or that wait; with `cwd` only that one.
-    #[method(name = "list", param_kind = map)]
-    async fn trust_list(&self, cwd: Option<String>) -> Result<Vec<Trust>, ErrorObjectOwned>;
+resource! {
+    /// Whether a directory's own `.agents/` counts.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "trust", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "trust", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "trust", namespace_separator = "/")
+    )]
+    pub trait TrustRpc {
+        /// Directories that were decided on or that wait; with `cwd` only that one.
+        #[method(name = "list", param_kind = map)]
+        async fn trust_list(&self, cwd: Option<String>) -> Result<Vec<Trust>, ErrorObjectOwned>;
 
-    /// Decides for the files as they are now.
-    #[method(name = "answer", param_kind = map)]
-    async fn trust_answer(&self, cwd: String, allow: bool) -> Result<Trust, ErrorObjectOwned>;
+        /// Decides for the files as they are now.
+        #[method(name = "answer", param_kind = map)]
+        async fn trust_answer(&self, cwd: String, allow: bool) -> Result<Trust, ErrorObjectOwned>;
 
-    /// A person's own command wrote this file: `path` is relative to the directory, `content` all of it. It joins what is
-    /// trusted when that is all that differs from what was agreed to, or all there is; else nothing changes. The answer
-    /// says where the directory stands now.
-    #[method(name = "add", param_kind = map)]
-    async fn trust_add(
-        &self,
-        cwd: String,
-        path: String,
-        content: String,
-    ) -> Result<Trust, ErrorObjectOwned>;
+        /// A person's own command wrote this file: `path` is relative to the directory, `content` all of it. It joins what is
+        /// trusted when that is all that differs from what was agreed to, or all there is; else nothing changes. The answer
+        /// says where the directory stands now.
+        #[method(name = "add", param_kind = map)]
+        async fn trust_add(
+            &self,
+            cwd: String,
+            path: String,
+            content: String,
+        ) -> Result<Trust, ErrorObjectOwned>;
+    }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A slash command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommandInfo {
     /// With its slash: `/help`.
     pub name: String,
@@ -36,6 +37,7 @@ pub fn split(line: &str) -> Option<(&str, Option<&str>)> {
 /// to everybody is a `command_output`, and not in `output`. So a client prints `output` and `error` as they are, and
 /// events as always.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommandResult {
     /// Whether the command exists and ran.
     pub ran: bool,
@@ -49,6 +51,7 @@ pub struct CommandResult {
 
 /// `command/complete`'s result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completions {
     /// Where in the line, in bytes, the completed word begins.
     pub start: usize,
@@ -58,6 +61,7 @@ pub struct Completions {
 
 /// One completion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
     /// The whole word.
     pub text: String,
@@ -66,40 +70,42 @@ pub struct Candidate {
     pub description: Option<String>,
 }
 
-/// Slash commands.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "command", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "command", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "command", namespace_separator = "/")
-)]
-pub trait CommandRpc {
-    /// All of a session's commands, by name.
-    #[method(name = "list", param_kind = map)]
-    async fn list(&self, session: SessionId) -> Result<Vec<CommandInfo>, ErrorObjectOwned>;
+resource! {
+    /// Slash commands.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "command", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "command", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "command", namespace_separator = "/")
+    )]
+    pub trait CommandRpc {
+        /// All of a session's commands, by name.
+        #[method(name = "list", param_kind = map)]
+        async fn list(&self, session: SessionId) -> Result<Vec<CommandInfo>, ErrorObjectOwned>;
 
-    /// Runs a line that starts with `/`.
-    #[method(name = "run", param_kind = map, with_extensions)]
-    async fn run(
-        &self,
-        session: SessionId,
-        line: String,
-    ) -> Result<CommandResult, ErrorObjectOwned>;
+        /// Runs a line that starts with `/`.
+        #[method(name = "run", param_kind = map, with_extensions)]
+        async fn run(
+            &self,
+            session: SessionId,
+            line: String,
+        ) -> Result<CommandResult, ErrorObjectOwned>;
 
-    /// What may stand at the end of the line: command names, their arguments, file names.
-    #[method(name = "complete", param_kind = map)]
-    async fn complete(
-        &self,
-        session: SessionId,
-        line: String,
-    ) -> Result<Completions, ErrorObjectOwned>;
+        /// What may stand at the end of the line: command names, their arguments, file names.
+        #[method(name = "complete", param_kind = map)]
+        async fn complete(
+            &self,
+            session: SessionId,
+            line: String,
+        ) -> Result<Completions, ErrorObjectOwned>;
+    }
 }
 
 #[cfg(test)]

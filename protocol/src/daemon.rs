@@ -11,6 +11,7 @@ use serde_json::Value;
 
 /// Who speaks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClientInfo {
     /// `dwell`, `zed`, ...
     pub name: String,
@@ -21,6 +22,7 @@ pub struct ClientInfo {
 
 /// `initialize`'s result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InitializeResult {
     /// The protocol that the daemon speaks.
     pub protocol: u32,
@@ -48,6 +50,7 @@ pub fn authority(url: &str) -> &str {
 
 /// The daemon's process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DaemonInfo {
     /// `dwelld`.
     pub name: String,
@@ -61,6 +64,7 @@ pub struct DaemonInfo {
 
 /// `daemon/status`'s result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DaemonStatus {
     /// The daemon.
     pub daemon: DaemonInfo,
@@ -90,6 +94,7 @@ pub struct DaemonStatus {
 
 /// `daemon/reload`'s result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reloaded {
     /// What has changed and counts from the daemon's next start on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -98,6 +103,7 @@ pub struct Reloaded {
 
 /// A change that `daemon/watch` tells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Change {
     /// A session appeared or changed; all of it as it is now.
@@ -112,11 +118,13 @@ pub enum Change {
     },
     /// Something of a newer release.
     #[serde(other)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     Unknown,
 }
 
 /// An unsequenced notification, `session/trouble`: the store failed, so it cannot be an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trouble {
     /// The session it concerns.
     pub session: SessionId,
@@ -124,46 +132,45 @@ pub struct Trouble {
     pub message: String,
 }
 
-/// The daemon.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "daemon", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "daemon", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "daemon", namespace_separator = "/")
-)]
-pub trait DaemonRpc {
-    /// Its health.
-    #[method(name = "status", param_kind = map)]
-    async fn status(&self) -> Result<DaemonStatus, ErrorObjectOwned>;
+resource! {
+    /// The daemon.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "daemon", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "daemon", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "daemon", namespace_separator = "/")
+    )]
+    pub trait DaemonRpc {
+        /// Its health.
+        #[method(name = "status", param_kind = map)]
+        async fn status(&self) -> Result<DaemonStatus, ErrorObjectOwned>;
 
-    /// Starts the plugins of every directory where somebody works anew, and reads the hooks of `config.toml`; its other
-    /// settings are read at start alone.
-    #[method(name = "reload", param_kind = map)]
-    async fn reload(&self) -> Result<Reloaded, ErrorObjectOwned>;
+        /// Starts the plugins of every directory where somebody works anew, and reads the hooks of `config.toml`; its other
+        /// settings are read at start alone.
+        #[method(name = "reload", param_kind = map)]
+        async fn reload(&self) -> Result<Reloaded, ErrorObjectOwned>;
 
-    /// Stops: no new turns, a grace period for running ones, then cancel. Answers before it stops.
-    #[method(name = "shutdown", param_kind = map)]
-    async fn shutdown(&self, grace_ms: Option<u64>) -> Result<Empty, ErrorObjectOwned>;
+        /// Stops: no new turns, a grace period for running ones, then cancel. Answers before it stops.
+        #[method(name = "shutdown", param_kind = map)]
+        async fn shutdown(&self, grace_ms: Option<u64>) -> Result<Empty, ErrorObjectOwned>;
 
-    /// Sessions as they appear, change and go.
-    #[subscription(name = "watch" => "change", unsubscribe = "unwatch", item = Change, param_kind = map)]
-    async fn watch(&self) -> jsonrpsee::core::SubscriptionResult;
+        /// Sessions as they appear, change and go.
+        #[subscription(name = "watch" => "change", unsubscribe = "unwatch", item = Change, param_kind = map)]
+        async fn watch(&self) -> jsonrpsee::core::SubscriptionResult;
+    }
 }
 
-/// `initialize` stands outside any resource, so its name has no slash; a client calls it by that name.
-#[cfg(feature = "server")]
-pub mod handshake {
-    use super::{ClientInfo, InitializeResult};
-
-    /// The handshake.
-    #[jsonrpsee::proc_macros::rpc(server)]
+resource! {
+    /// The handshake. It stands outside any resource, so its name has no slash; a client calls it by that name.
+    #[cfg(feature = "server")]
+    #[rpc(server)]
     pub trait HandshakeRpc {
         /// Offered, not forced. A version mismatch is -32013 and names both versions.
         #[method(name = "initialize", param_kind = map, with_extensions)]
@@ -171,7 +178,7 @@ pub mod handshake {
             &self,
             protocol: Option<u32>,
             client: Option<ClientInfo>,
-        ) -> Result<InitializeResult, jsonrpsee::types::ErrorObjectOwned>;
+        ) -> Result<InitializeResult, ErrorObjectOwned>;
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 /// What went wrong, to branch on. Each kind has one code; several kinds may share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// -32700: the bytes are not JSON.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 /// One thing that happened: an envelope and what happened, flat in one JSON object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// The session it happened in.
     pub session: SessionId,
@@ -35,6 +36,7 @@ impl Event {
 
 /// What happened. `type` on the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventKind {
     /// A person's (or script's) prompt began a turn.
@@ -277,11 +279,13 @@ pub enum EventKind {
     },
     /// An event of a newer release: readers skip it.
     #[serde(other)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     Unknown,
 }
 
 /// A picture of a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Image {
     /// `image/png`, `image/jpeg`, ...
     pub mime_type: String,
@@ -291,6 +295,7 @@ pub struct Image {
 
 /// How grave a notice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Good to know.
@@ -303,6 +308,7 @@ pub enum Level {
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
     /// The model made no further call.

@@ -48,6 +48,7 @@ pub enum Expression {
 /// Bounds of one program; what is absent is the daemon's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CodeLimits {
     /// From its beginning to its end, waits for people apart, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,6 +88,7 @@ pub struct CodeLimits {
 /// What becomes of a program's call that needs an approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CodeApproval {
     /// It waits for a person.
     #[default]

@@ -9,16 +9,24 @@
     )
 )]
 
+#[macro_use]
+mod resource;
+
 pub mod approval;
 pub mod command;
 pub mod daemon;
+#[cfg(feature = "document")]
+pub mod document;
 pub mod error;
 pub mod event;
 pub mod expression;
 pub mod framing;
 pub mod id;
+pub mod notification;
 pub mod plugin;
 pub mod provider;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod session;
 pub mod surrogate;
 pub mod tool;

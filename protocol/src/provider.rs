@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// A provider by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProviderInfo {
     /// The name for `-p`.
     pub name: String,
@@ -22,6 +23,7 @@ pub struct ProviderInfo {
 
 /// A live instance: a session and the provider it talks to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProviderInstance {
     /// The session.
     pub session: SessionId,
@@ -39,6 +41,7 @@ pub struct ProviderInstance {
 
 /// A model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelInfo {
     /// Its name.
     pub name: String,
@@ -52,6 +55,7 @@ pub struct ModelInfo {
 
 /// A model of the catalogue, or one that lies among the pulled ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LocalModel {
     /// Its name, for `model/pull` and for `--model` of the provider `llama`.
     pub name: String,
@@ -76,6 +80,7 @@ pub struct LocalModel {
 
 /// The notification `model/progress`, to whoever called `model/pull`. Each replaces the one before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelProgress {
     /// The model.
     pub name: String,
@@ -93,6 +98,7 @@ pub struct ModelProgress {
 
 /// The steps of a pull, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PullStep {
     /// Bytes come.
@@ -103,6 +109,7 @@ pub enum PullStep {
     Preparing,
     /// Any other.
     #[serde(other)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     Unknown,
 }
 
@@ -114,74 +121,79 @@ pub fn model_file(name: &str) -> Option<String> {
     good.then(|| format!("{}.gguf", name.replace(':', "-")))
 }
 
-/// Providers.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "provider", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "provider", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "provider", namespace_separator = "/")
-)]
-pub trait ProviderRpc {
-    /// The names that `-p` takes.
-    #[method(name = "list", param_kind = map)]
-    async fn list(&self) -> Result<Vec<ProviderInfo>, ErrorObjectOwned>;
+resource! {
+    /// Providers.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "provider", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "provider", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "provider", namespace_separator = "/")
+    )]
+    pub trait ProviderRpc {
+        /// The names that `-p` takes.
+        #[method(name = "list", param_kind = map)]
+        async fn list(&self) -> Result<Vec<ProviderInfo>, ErrorObjectOwned>;
 
-    /// Talks to another provider from the next round trip on; the conversation is kept.
-    #[method(name = "switch", param_kind = map, with_extensions)]
-    async fn switch(
-        &self,
-        session: SessionId,
-        name: String,
-        model: Option<String>,
-    ) -> Result<Recorded, ErrorObjectOwned>;
+        /// Talks to another provider from the next round trip on; the conversation is kept.
+        #[method(name = "switch", param_kind = map, with_extensions)]
+        async fn switch(
+            &self,
+            session: SessionId,
+            name: String,
+            model: Option<String>,
+        ) -> Result<Recorded, ErrorObjectOwned>;
 
-    /// What the provider's server offers.
-    #[method(name = "models", param_kind = map)]
-    async fn models(&self, name: String) -> Result<Vec<ModelInfo>, ErrorObjectOwned>;
+        /// What the provider's server offers.
+        #[method(name = "models", param_kind = map)]
+        async fn models(&self, name: String) -> Result<Vec<ModelInfo>, ErrorObjectOwned>;
 
-    /// Live instances.
-    #[method(name = "instances", param_kind = map)]
-    async fn instances(&self) -> Result<Vec<ProviderInstance>, ErrorObjectOwned>;
+        /// Live instances.
+        #[method(name = "instances", param_kind = map)]
+        async fn instances(&self) -> Result<Vec<ProviderInstance>, ErrorObjectOwned>;
+    }
 }
 
-/// Local models.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "model", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "model", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "model", namespace_separator = "/")
-)]
-pub trait ModelRpc {
-    /// Models on this machine and in the catalogue.
-    #[method(name = "list", param_kind = map)]
-    async fn model_list(&self) -> Result<Vec<LocalModel>, ErrorObjectOwned>;
+resource! {
+    /// Local models.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "model", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "model", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "model", namespace_separator = "/")
+    )]
+    pub trait ModelRpc {
+        /// Models on this machine and in the catalogue.
+        #[method(name = "list", param_kind = map)]
+        async fn model_list(&self) -> Result<Vec<LocalModel>, ErrorObjectOwned>;
 
-    /// Fetches one, or waits for a fetch that runs; `model/progress` comes meanwhile. It goes on when the caller goes
-    /// away. A model that is there already is answered at once.
-    #[method(name = "pull", param_kind = map, with_extensions)]
-    async fn model_pull(&self, name: String) -> Result<LocalModel, ErrorObjectOwned>;
+        /// Fetches one, or waits for a fetch that runs; `model/progress` comes meanwhile. It goes on when the caller goes
+        /// away. A model that is there already is answered at once.
+        #[method(name = "pull", param_kind = map, with_extensions)]
+        async fn model_pull(&self, name: String) -> Result<LocalModel, ErrorObjectOwned>;
 
-    /// Removes one from this machine, and what was fetched of it so far.
-    #[method(name = "remove", param_kind = map)]
-    async fn model_remove(&self, name: String) -> Result<Empty, ErrorObjectOwned>;
+        /// Removes one from this machine, and what was fetched of it so far.
+        #[method(name = "remove", param_kind = map)]
+        async fn model_remove(&self, name: String) -> Result<Empty, ErrorObjectOwned>;
+    }
 }
 
 /// `agent/list`'s result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentList {
     /// By name.
     pub agents: Vec<AgentInfo>,
@@ -192,6 +204,7 @@ pub struct AgentList {
 
 /// An agent that a session can be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentInfo {
     /// By which `session/create` knows it.
     pub name: String,
@@ -217,6 +230,7 @@ pub struct AgentInfo {
 
 /// Something that an agent needs to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentVariable {
     /// Its name in `vars`.
     pub name: String,
@@ -228,24 +242,26 @@ pub struct AgentVariable {
     pub default: Option<String>,
 }
 
-/// Agents.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "agent", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "agent", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "agent", namespace_separator = "/")
-)]
-pub trait AgentRpc {
-    /// Agents of a directory, those of the user alone if none is given.
-    #[method(name = "list", param_kind = map)]
-    async fn agent_list(&self, cwd: Option<String>) -> Result<AgentList, ErrorObjectOwned>;
+resource! {
+    /// Agents.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "agent", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "agent", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "agent", namespace_separator = "/")
+    )]
+    pub trait AgentRpc {
+        /// Agents of a directory, those of the user alone if none is given.
+        #[method(name = "list", param_kind = map)]
+        async fn agent_list(&self, cwd: Option<String>) -> Result<AgentList, ErrorObjectOwned>;
+    }
 }
 
 #[cfg(test)]

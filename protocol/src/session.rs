@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 /// A session as `session/create`, `session/get` and `session/list` show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Session {
     /// Its id.
     pub id: SessionId,
@@ -71,6 +72,7 @@ pub struct Session {
 
 /// What a session does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
     /// Nothing.
@@ -97,6 +99,7 @@ impl SessionState {
 
 /// A prompt that waits behind the running turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Queued {
     /// Its id.
     pub queued: QueuedId,
@@ -118,6 +121,7 @@ pub struct Queued {
 
 /// One page of `session/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionList {
     /// Newest first.
     pub sessions: Vec<Session>,
@@ -128,6 +132,7 @@ pub struct SessionList {
 
 /// Events of `session/history`, oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct History {
     /// The events.
     pub events: Vec<Event>,
@@ -137,6 +142,7 @@ pub struct History {
 
 /// A place where a search matched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchHit {
     /// The session.
     pub session: SessionId,
@@ -155,6 +161,7 @@ pub struct SearchHit {
 /// sessions, and connections that are not attached, are not touched by it: a role keeps a view from acting by mistake, and
 /// is no wall between people, who are all the socket's owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Everything.
@@ -167,6 +174,7 @@ pub enum Role {
 
 /// `session/export`'s forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExportFormat {
     /// For people.
@@ -177,6 +185,7 @@ pub enum ExportFormat {
 
 /// An exported session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Export {
     /// The document.
     pub text: String,
@@ -184,6 +193,7 @@ pub struct Export {
 
 /// A method that changes the log says which event records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recorded {
     /// The event's number.
     pub seq: u64,
@@ -191,152 +201,157 @@ pub struct Recorded {
 
 /// The empty result `{}`: done, nothing to tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Empty {}
 
-/// Sessions.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "session", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "session", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "session", namespace_separator = "/")
-)]
-pub trait SessionRpc {
-    /// Makes a session for a directory. `env` is the client's environment through its allow-list; `toolbox` is an expression
-    /// (see `expression`): a malformed one, or one that names no toolbox, is -32602 with its `path`, and nothing is made.
-    #[method(name = "create", param_kind = map, with_extensions)]
-    #[allow(clippy::too_many_arguments)]
-    async fn create(
-        &self,
-        cwd: String,
-        env: Option<BTreeMap<String, String>>,
-        title: Option<String>,
-        provider: Option<String>,
-        model: Option<String>,
-        toolbox: Option<Value>,
-        agent: Option<String>,
-        vars: Option<BTreeMap<String, String>>,
-    ) -> Result<Session, ErrorObjectOwned>;
+resource! {
+    /// Sessions.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "session", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "session", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "session", namespace_separator = "/")
+    )]
+    pub trait SessionRpc {
+        /// Makes a session for a directory. `env` is the client's environment through its allow-list; `toolbox` is an expression
+        /// (see `expression`): a malformed one, or one that names no toolbox, is -32602 with its `path`, and nothing is made.
+        #[method(name = "create", param_kind = map, with_extensions)]
+        #[allow(clippy::too_many_arguments)]
+        async fn create(
+            &self,
+            cwd: String,
+            env: Option<BTreeMap<String, String>>,
+            title: Option<String>,
+            provider: Option<String>,
+            model: Option<String>,
+            toolbox: Option<Value>,
+            agent: Option<String>,
+            vars: Option<BTreeMap<String, String>>,
+        ) -> Result<Session, ErrorObjectOwned>;
 
-    /// Sessions, newest first, paged. `query` matches id and title.
-    #[method(name = "list", param_kind = map)]
-    async fn list(
-        &self,
-        cwd: Option<String>,
-        query: Option<String>,
-        archived: Option<bool>,
-        limit: Option<u32>,
-        cursor: Option<String>,
-    ) -> Result<SessionList, ErrorObjectOwned>;
+        /// Sessions, newest first, paged. `query` matches id and title.
+        #[method(name = "list", param_kind = map)]
+        async fn list(
+            &self,
+            cwd: Option<String>,
+            query: Option<String>,
+            archived: Option<bool>,
+            limit: Option<u32>,
+            cursor: Option<String>,
+        ) -> Result<SessionList, ErrorObjectOwned>;
 
-    /// One session with its approvals and queue.
-    #[method(name = "get", param_kind = map)]
-    async fn get(&self, session: SessionId) -> Result<Session, ErrorObjectOwned>;
+        /// One session with its approvals and queue.
+        #[method(name = "get", param_kind = map)]
+        async fn get(&self, session: SessionId) -> Result<Session, ErrorObjectOwned>;
 
-    /// Gives it another title.
-    #[method(name = "rename", param_kind = map, with_extensions)]
-    async fn rename(&self, session: SessionId, title: String)
-    -> Result<Recorded, ErrorObjectOwned>;
+        /// Gives it another title.
+        #[method(name = "rename", param_kind = map, with_extensions)]
+        async fn rename(&self, session: SessionId, title: String)
+        -> Result<Recorded, ErrorObjectOwned>;
 
-    /// Puts it away, or with `archived: false` takes it back.
-    #[method(name = "archive", param_kind = map, with_extensions)]
-    async fn archive(
-        &self,
-        session: SessionId,
-        archived: Option<bool>,
-    ) -> Result<Empty, ErrorObjectOwned>;
+        /// Puts it away, or with `archived: false` takes it back.
+        #[method(name = "archive", param_kind = map, with_extensions)]
+        async fn archive(
+            &self,
+            session: SessionId,
+            archived: Option<bool>,
+        ) -> Result<Empty, ErrorObjectOwned>;
 
-    /// Deletes it with all its events. Deleting an unknown one succeeds.
-    #[method(name = "delete", param_kind = map, with_extensions)]
-    async fn delete(&self, session: SessionId) -> Result<Empty, ErrorObjectOwned>;
+        /// Deletes it with all its events. Deleting an unknown one succeeds.
+        #[method(name = "delete", param_kind = map, with_extensions)]
+        async fn delete(&self, session: SessionId) -> Result<Empty, ErrorObjectOwned>;
 
-    /// A new session with the events up to and including `at` (default: all).
-    #[method(name = "fork", param_kind = map)]
-    async fn fork(&self, session: SessionId, at: Option<u64>) -> Result<Session, ErrorObjectOwned>;
+        /// A new session with the events up to and including `at` (default: all).
+        #[method(name = "fork", param_kind = map)]
+        async fn fork(&self, session: SessionId, at: Option<u64>) -> Result<Session, ErrorObjectOwned>;
 
-    /// Events after `after` and before `before`, at most `limit` (default 1,000); with `before` alone the newest of them.
-    #[method(name = "history", param_kind = map)]
-    async fn history(
-        &self,
-        session: SessionId,
-        after: Option<u64>,
-        before: Option<u64>,
-        limit: Option<u32>,
-    ) -> Result<History, ErrorObjectOwned>;
+        /// Events after `after` and before `before`, at most `limit` (default 1,000); with `before` alone the newest of them.
+        #[method(name = "history", param_kind = map)]
+        async fn history(
+            &self,
+            session: SessionId,
+            after: Option<u64>,
+            before: Option<u64>,
+            limit: Option<u32>,
+        ) -> Result<History, ErrorObjectOwned>;
 
-    /// Full-text search over all sessions: words, `"phrases"`, `prefix*`.
-    #[method(name = "search", param_kind = map)]
-    async fn search(
-        &self,
-        query: String,
-        limit: Option<u32>,
-    ) -> Result<Vec<SearchHit>, ErrorObjectOwned>;
+        /// Full-text search over all sessions: words, `"phrases"`, `prefix*`.
+        #[method(name = "search", param_kind = map)]
+        async fn search(
+            &self,
+            query: String,
+            limit: Option<u32>,
+        ) -> Result<Vec<SearchHit>, ErrorObjectOwned>;
 
-    /// The whole session as a document.
-    #[method(name = "export", param_kind = map)]
-    async fn export(
-        &self,
-        session: SessionId,
-        format: ExportFormat,
-    ) -> Result<Export, ErrorObjectOwned>;
+        /// The whole session as a document.
+        #[method(name = "export", param_kind = map)]
+        async fn export(
+            &self,
+            session: SessionId,
+            format: ExportFormat,
+        ) -> Result<Export, ErrorObjectOwned>;
 
-    /// The model forgets what came before; the log keeps it.
-    #[method(name = "clear", param_kind = map, with_extensions)]
-    async fn clear(&self, session: SessionId) -> Result<Recorded, ErrorObjectOwned>;
+        /// The model forgets what came before; the log keeps it.
+        #[method(name = "clear", param_kind = map, with_extensions)]
+        async fn clear(&self, session: SessionId) -> Result<Recorded, ErrorObjectOwned>;
 
-    /// The model sees these messages instead of what came before; the log keeps it.
-    #[method(name = "replace", param_kind = map, with_extensions)]
-    async fn replace(
-        &self,
-        session: SessionId,
-        messages: Vec<Value>,
-    ) -> Result<Recorded, ErrorObjectOwned>;
+        /// The model sees these messages instead of what came before; the log keeps it.
+        #[method(name = "replace", param_kind = map, with_extensions)]
+        async fn replace(
+            &self,
+            session: SessionId,
+            messages: Vec<Value>,
+        ) -> Result<Recorded, ErrorObjectOwned>;
 
-    /// Text for everybody attached.
-    #[method(name = "say", param_kind = map, with_extensions)]
-    async fn say(&self, session: SessionId, text: String) -> Result<Recorded, ErrorObjectOwned>;
+        /// Text for everybody attached.
+        #[method(name = "say", param_kind = map, with_extensions)]
+        async fn say(&self, session: SessionId, text: String) -> Result<Recorded, ErrorObjectOwned>;
 
-    /// Every event after `after` (default: only new ones), then each as it happens. A cursor beyond the newest event
-    /// is -32006. `session/detach` with the subscription's id ends it.
-    #[subscription(name = "attach" => "event", unsubscribe = "detach", item = Event, param_kind = map, with_extensions)]
-    async fn attach(
-        &self,
-        session: SessionId,
-        after: Option<u64>,
-        role: Option<Role>,
-    ) -> jsonrpsee::core::SubscriptionResult;
+        /// Every event after `after` (default: only new ones), then each as it happens. A cursor beyond the newest event
+        /// is -32006. `session/detach` with the subscription's id ends it.
+        #[subscription(name = "attach" => "event", unsubscribe = "detach", item = Event, param_kind = map, with_extensions)]
+        async fn attach(
+            &self,
+            session: SessionId,
+            after: Option<u64>,
+            role: Option<Role>,
+        ) -> jsonrpsee::core::SubscriptionResult;
+    }
 }
 
-/// What waits behind the running turn.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "queue", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "queue", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "queue", namespace_separator = "/")
-)]
-pub trait QueueRpc {
-    /// The waiting prompts in order.
-    #[method(name = "list", param_kind = map)]
-    async fn queue_list(&self, session: SessionId) -> Result<Vec<Queued>, ErrorObjectOwned>;
+resource! {
+    /// What waits behind the running turn.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "queue", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "queue", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "queue", namespace_separator = "/")
+    )]
+    pub trait QueueRpc {
+        /// The waiting prompts in order.
+        #[method(name = "list", param_kind = map)]
+        async fn queue_list(&self, session: SessionId) -> Result<Vec<Queued>, ErrorObjectOwned>;
 
-    /// Takes one out.
-    #[method(name = "remove", param_kind = map, with_extensions)]
-    async fn queue_remove(
-        &self,
-        session: SessionId,
-        queued: QueuedId,
-    ) -> Result<Recorded, ErrorObjectOwned>;
+        /// Takes one out.
+        #[method(name = "remove", param_kind = map, with_extensions)]
+        async fn queue_remove(
+            &self,
+            session: SessionId,
+            queued: QueuedId,
+        ) -> Result<Recorded, ErrorObjectOwned>;
+    }
 }

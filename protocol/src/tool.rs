@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 /// A tool in the function shape of the OpenAI API: `{type: "function", function: {...}}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Definition {
     /// Always `function`.
     #[serde(rename = "type")]
@@ -23,6 +24,7 @@ pub struct Definition {
 
 /// The one value of `Definition::kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FunctionTag {
     /// `function`.
@@ -31,6 +33,7 @@ pub enum FunctionTag {
 
 /// What a model reads of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Function {
     /// Its name; aliases are not sent.
     pub name: String,
@@ -42,6 +45,7 @@ pub struct Function {
 
 /// A tool as `tool/list` shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolInfo {
     /// As models see it.
     #[serde(flatten)]
@@ -56,6 +60,7 @@ pub struct ToolInfo {
 
 /// What a permission says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
     /// Runs at once.
@@ -68,6 +73,7 @@ pub enum Policy {
 
 /// `tool/list`'s result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolList {
     /// What the model is shown, in order.
     pub tools: Vec<ToolInfo>,
@@ -94,6 +100,7 @@ fn is_none(count: &usize) -> bool {
 
 /// A tool that another of the same name hides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shadowed {
     /// The name of both.
     pub name: String,
@@ -105,6 +112,7 @@ pub struct Shadowed {
 
 /// A named toolbox of a workspace, as `toolbox/list` shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolboxInfo {
     /// Its name.
     pub name: String,
@@ -122,6 +130,7 @@ pub struct ToolboxInfo {
 
 /// Where tools come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SourceInfo {
     /// `builtin`, `script`, ...
     pub name: String,
@@ -136,6 +145,7 @@ pub struct SourceInfo {
 
 /// A tool that a client offers; it runs in the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProvidedTool {
     /// The name the model calls.
     pub name: String,
@@ -155,6 +165,7 @@ pub struct ProvidedTool {
 
 /// The notification `tool_asked`, to the client that offered the tool: it runs the call and answers with `tool/answer`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolAsked {
     /// The session that the call belongs to.
     pub session: SessionId,
@@ -168,6 +179,7 @@ pub struct ToolAsked {
 
 /// What `tool/check` found about the scripts of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCheck {
     /// How many files were looked at.
     pub files: usize,
@@ -180,99 +192,103 @@ pub struct ToolCheck {
     pub warnings: Vec<String>,
 }
 
-/// Tools.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "tool", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "tool", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "tool", namespace_separator = "/")
-)]
-pub trait ToolRpc {
-    /// What the model is shown, or with `toolbox` (an expression) would be, with source and approval. Malformed ones, and
-    /// names of no toolbox, are -32602 with `data.path`, here and in all methods that take one.
-    #[method(name = "list", param_kind = map)]
-    async fn list(
-        &self,
-        session: SessionId,
-        toolbox: Option<Value>,
-    ) -> Result<ToolList, ErrorObjectOwned>;
+resource! {
+    /// Tools.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "tool", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "tool", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "tool", namespace_separator = "/")
+    )]
+    pub trait ToolRpc {
+        /// What the model is shown, or with `toolbox` (an expression) would be, with source and approval. Malformed ones, and
+        /// names of no toolbox, are -32602 with `data.path`, here and in all methods that take one.
+        #[method(name = "list", param_kind = map)]
+        async fn list(
+            &self,
+            session: SessionId,
+            toolbox: Option<Value>,
+        ) -> Result<ToolList, ErrorObjectOwned>;
 
-    /// Runs a tool as a model's call would: same checks, hooks, approval and result. A failing tool is a result. Without
-    /// `toolbox` any tool that the model has or reaches; with it exactly what the expression shows. It goes on when the caller
-    /// goes away, unless `with_caller` is true: then the end of the caller's connection stops it.
-    #[method(name = "run", param_kind = map, with_extensions)]
-    async fn run(
-        &self,
-        session: SessionId,
-        name: String,
-        arguments: Option<Value>,
-        toolbox: Option<Value>,
-        with_caller: Option<bool>,
-    ) -> Result<Map<String, Value>, ErrorObjectOwned>;
+        /// Runs a tool as a model's call would: same checks, hooks, approval and result. A failing tool is a result. Without
+        /// `toolbox` any tool that the model has or reaches; with it exactly what the expression shows. It goes on when the caller
+        /// goes away, unless `with_caller` is true: then the end of the caller's connection stops it.
+        #[method(name = "run", param_kind = map, with_extensions)]
+        async fn run(
+            &self,
+            session: SessionId,
+            name: String,
+            arguments: Option<Value>,
+            toolbox: Option<Value>,
+            with_caller: Option<bool>,
+        ) -> Result<Map<String, Value>, ErrorObjectOwned>;
 
-    /// Stops a call that no turn made; its result then says `cancelled`. One that is over, or never was, is no error.
-    #[method(name = "cancel", param_kind = map, with_extensions)]
-    async fn cancel(&self, session: SessionId, call: CallId) -> Result<Empty, ErrorObjectOwned>;
+        /// Stops a call that no turn made; its result then says `cancelled`. One that is over, or never was, is no error.
+        #[method(name = "cancel", param_kind = map, with_extensions)]
+        async fn cancel(&self, session: SessionId, call: CallId) -> Result<Empty, ErrorObjectOwned>;
 
-    /// What is wrong with the scripts of a directory and with what they need. Its files are read whether it is trusted or
-    /// not, and none is run. `env` is what scripts would see; the plainest of the daemon's own if not given.
-    #[method(name = "check", param_kind = map)]
-    async fn check(
-        &self,
-        cwd: String,
-        env: Option<BTreeMap<String, String>>,
-    ) -> Result<ToolCheck, ErrorObjectOwned>;
+        /// What is wrong with the scripts of a directory and with what they need. Its files are read whether it is trusted or
+        /// not, and none is run. `env` is what scripts would see; the plainest of the daemon's own if not given.
+        #[method(name = "check", param_kind = map)]
+        async fn check(
+            &self,
+            cwd: String,
+            env: Option<BTreeMap<String, String>>,
+        ) -> Result<ToolCheck, ErrorObjectOwned>;
 
-    /// Offers tools that run in the calling client, in the place of what it offered for the session before; they go with its
-    /// connection. A call comes as the notification `tool_asked`, after all that any call needs to run.
-    #[method(name = "provide", param_kind = map, with_extensions)]
-    async fn provide(
-        &self,
-        session: SessionId,
-        tools: Vec<ProvidedTool>,
-    ) -> Result<Empty, ErrorObjectOwned>;
+        /// Offers tools that run in the calling client, in the place of what it offered for the session before; they go with its
+        /// connection. A call comes as the notification `tool_asked`, after all that any call needs to run.
+        #[method(name = "provide", param_kind = map, with_extensions)]
+        async fn provide(
+            &self,
+            session: SessionId,
+            tools: Vec<ProvidedTool>,
+        ) -> Result<Empty, ErrorObjectOwned>;
 
-    /// Answers a `tool_asked`. A call that nobody waits for any more is -32002.
-    #[method(name = "answer", param_kind = map, with_extensions)]
-    async fn answer_tool(
-        &self,
-        call: CallId,
-        result: Map<String, Value>,
-    ) -> Result<Empty, ErrorObjectOwned>;
+        /// Answers a `tool_asked`. A call that nobody waits for any more is -32002.
+        #[method(name = "answer", param_kind = map, with_extensions)]
+        async fn answer_tool(
+            &self,
+            call: CallId,
+            result: Map<String, Value>,
+        ) -> Result<Empty, ErrorObjectOwned>;
+    }
 }
 
-/// The daemon's toolboxes.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "toolbox", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "toolbox", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "toolbox", namespace_separator = "/")
-)]
-pub trait ToolboxRpc {
-    /// Named toolboxes with sources, tools and health: of each directory `default`, which is all, then those of the
-    /// settings, then each source.
-    #[method(name = "list", param_kind = map)]
-    async fn toolbox_list(&self, cwd: Option<String>)
-    -> Result<Vec<ToolboxInfo>, ErrorObjectOwned>;
+resource! {
+    /// The daemon's toolboxes.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "toolbox", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "toolbox", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "toolbox", namespace_separator = "/")
+    )]
+    pub trait ToolboxRpc {
+        /// Named toolboxes with sources, tools and health: of each directory `default`, which is all, then those of the
+        /// settings, then each source.
+        #[method(name = "list", param_kind = map)]
+        async fn toolbox_list(&self, cwd: Option<String>)
+        -> Result<Vec<ToolboxInfo>, ErrorObjectOwned>;
 
-    /// Reads the sources anew.
-    #[method(name = "reload", param_kind = map)]
-    async fn toolbox_reload(
-        &self,
-        cwd: Option<String>,
-    ) -> Result<Vec<ToolboxInfo>, ErrorObjectOwned>;
+        /// Reads the sources anew.
+        #[method(name = "reload", param_kind = map)]
+        async fn toolbox_reload(
+            &self,
+            cwd: Option<String>,
+        ) -> Result<Vec<ToolboxInfo>, ErrorObjectOwned>;
+    }
 }

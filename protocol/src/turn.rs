@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// `turn/start`'s result: the turn, or the place in the queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Started {
     /// The turn that began (or, for a repeated token, that had begun).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,6 +25,7 @@ pub struct Started {
 
 /// `turn/wait`'s result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ended {
     /// The turn.
     pub turn: TurnId,
@@ -37,48 +39,51 @@ pub struct Ended {
 
 /// `turn/cancel`'s result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cancelled {
     /// The turn that is being stopped; none when nothing ran, which is no error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
 }
 
-/// Turns.
-#[cfg(any(feature = "server", feature = "client"))]
-#[cfg_attr(
-    all(feature = "server", feature = "client"),
-    rpc(server, client, namespace = "turn", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "server", not(feature = "client")),
-    rpc(server, namespace = "turn", namespace_separator = "/")
-)]
-#[cfg_attr(
-    all(feature = "client", not(feature = "server")),
-    rpc(client, namespace = "turn", namespace_separator = "/")
-)]
-pub trait TurnRpc {
-    /// Begins a turn and answers after its first event is stored. While another runs: queued with `queue: true`,
-    /// else -32003. A repeated `token` returns the same turn.
-    #[method(name = "start", param_kind = map, with_extensions)]
-    async fn start(
-        &self,
-        session: SessionId,
-        text: String,
-        images: Option<Vec<Image>>,
-        token: Option<String>,
-        queue: Option<bool>,
-    ) -> Result<Started, ErrorObjectOwned>;
+resource! {
+    /// Turns.
+    #[cfg(any(feature = "server", feature = "client"))]
+    #[cfg_attr(
+        all(feature = "server", feature = "client"),
+        rpc(server, client, namespace = "turn", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "server", not(feature = "client")),
+        rpc(server, namespace = "turn", namespace_separator = "/")
+    )]
+    #[cfg_attr(
+        all(feature = "client", not(feature = "server")),
+        rpc(client, namespace = "turn", namespace_separator = "/")
+    )]
+    pub trait TurnRpc {
+        /// Begins a turn and answers after its first event is stored. While another runs: queued with `queue: true`,
+        /// else -32003. A repeated `token` returns the same turn.
+        #[method(name = "start", param_kind = map, with_extensions)]
+        async fn start(
+            &self,
+            session: SessionId,
+            text: String,
+            images: Option<Vec<Image>>,
+            token: Option<String>,
+            queue: Option<bool>,
+        ) -> Result<Started, ErrorObjectOwned>;
 
-    /// A person's word into the running turn.
-    #[method(name = "steer", param_kind = map, with_extensions)]
-    async fn steer(&self, session: SessionId, text: String) -> Result<Recorded, ErrorObjectOwned>;
+        /// A person's word into the running turn.
+        #[method(name = "steer", param_kind = map, with_extensions)]
+        async fn steer(&self, session: SessionId, text: String) -> Result<Recorded, ErrorObjectOwned>;
 
-    /// Stops the running turn; also one that waits for an approval.
-    #[method(name = "cancel", param_kind = map, with_extensions)]
-    async fn cancel(&self, session: SessionId) -> Result<Cancelled, ErrorObjectOwned>;
+        /// Stops the running turn; also one that waits for an approval.
+        #[method(name = "cancel", param_kind = map, with_extensions)]
+        async fn cancel(&self, session: SessionId) -> Result<Cancelled, ErrorObjectOwned>;
 
-    /// Answers when the turn has ended, after all its notifications to this connection.
-    #[method(name = "wait", param_kind = map, with_extensions)]
-    async fn wait(&self, turn: TurnId) -> Result<Ended, ErrorObjectOwned>;
+        /// Answers when the turn has ended, after all its notifications to this connection.
+        #[method(name = "wait", param_kind = map, with_extensions)]
+        async fn wait(&self, turn: TurnId) -> Result<Ended, ErrorObjectOwned>;
+    }
 }

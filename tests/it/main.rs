@@ -23,6 +23,7 @@ mod mcp_server;
 
 mod local;
 mod model;
+mod openrpc;
 mod plugin;
 mod presentation;
 mod provider;

@@ -40,7 +40,7 @@ fn sandbox(size: usize, sum: &str, source: &str) -> Sandbox {
 }
 
 /// A sandbox whose catalogue names this server, which has the fixture.
-fn served(server: &FileServer) -> Sandbox {
+pub(crate) fn served(server: &FileServer) -> Sandbox {
     let (size, sum) = fixture();
     sandbox(size, &sum, &format!("url = {:?}", server.url()))
 }

@@ -1,10 +1,11 @@
 //! A raw client: JSON-RPC lines over the socket, nothing of the product's own client code.
-//! Must never retry or reorder: what the daemon sends is what the test sees.
+//! Must never retry or reorder: what the daemon sends is what the test sees. Each message is held against the document.
 
 use crate::events::Events;
 use crate::wait::SOON;
+use crate::wire;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -17,6 +18,8 @@ pub struct TestClient {
     /// Bytes of a line that has not ended yet.
     partial: Vec<u8>,
     lines: VecDeque<Value>,
+    /// Requests that were sent here and are not answered yet: method and parameters.
+    asked: HashMap<u64, (String, Value)>,
     next_id: u64,
     limit: Duration,
 }
@@ -46,6 +49,7 @@ impl TestClient {
             stream,
             partial: Vec::new(),
             lines: VecDeque::new(),
+            asked: HashMap::new(),
             next_id: 0,
             limit: SOON,
         })
@@ -72,6 +76,10 @@ impl TestClient {
 
     /// Sends any JSON value as a line.
     pub fn send_raw(&mut self, value: &Value) {
+        if let (Some(id), Some(method)) = (value["id"].as_u64(), value["method"].as_str()) {
+            let asked = (method.to_owned(), value["params"].clone());
+            self.asked.insert(id, asked);
+        }
         self.stream
             .write_all(format!("{value}\n").as_bytes())
             .expect("the daemon reads");
@@ -178,9 +186,24 @@ impl TestClient {
         let rest = self.partial.split_off(end + 1);
         for line in std::mem::replace(&mut self.partial, rest).split(|byte| *byte == b'\n') {
             if !line.is_empty() {
-                self.lines
-                    .push_back(serde_json::from_slice(line).expect("the daemon writes JSON"));
+                let line = serde_json::from_slice(line).expect("the daemon writes JSON");
+                self.hold_against_the_document(&line);
+                self.lines.push_back(line);
             }
+        }
+    }
+
+    fn hold_against_the_document(&mut self, line: &Value) {
+        let checked = if line["method"].is_string() {
+            wire::notification(line)
+        } else {
+            let asked = line["id"].as_u64().and_then(|id| self.asked.remove(&id));
+            asked.map_or(Ok(()), |(method, params)| {
+                wire::exchange(&method, &params, line)
+            })
+        };
+        if let Err(why) = checked {
+            panic!("protocol/openrpc.json is not what is on the wire: {why}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Real clients of other people: programs of `tests/clients/` with the libraries that `.ci/run` installs for them. Must never
-//! use what happens to be installed elsewhere, but for the editors themselves.
+//! Real clients of other people: programs of `tests/clients/` and `tests/openrpc/` with the libraries that `.ci/run` installs
+//! for them. Must never use what happens to be installed elsewhere, but for the editors themselves.
 
 use crate::binaries::root;
 use crate::daemon::{TestDaemon, wait_child};
@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Names the folder with `node_modules` and a Python environment `py`.
-const VARIABLE: &str = "DWELL_TEST_CLIENTS";
+/// Which programs, and the variable that names the folder with what they need: `node_modules`, a Python environment `py`.
+const CLIENTS: (&str, &str) = ("tests/clients", "DWELL_TEST_CLIENTS");
+const OPENRPC: (&str, &str) = ("tests/openrpc", "DWELL_TEST_OPENRPC");
 
 /// How long one client may take for its whole scenario.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -21,22 +22,36 @@ const LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Clients {
     folder: PathBuf,
+    programs: &'static str,
 }
 
 impl Clients {
     /// None where they are not installed; the test then says that it was skipped.
     pub fn find(test: &str, needs: &str) -> Option<Self> {
-        let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
+        Self::find_of(CLIENTS, test, needs)
+    }
+
+    /// The same for what reads the document of the wire.
+    pub fn of_the_document(test: &str) -> Option<Self> {
+        Self::find_of(OPENRPC, test, "node_modules/@open-rpc/schema-utils-js")
+    }
+
+    fn find_of(
+        (programs, variable): (&'static str, &str),
+        test: &str,
+        needs: &str,
+    ) -> Option<Self> {
+        let named = std::env::var_os(variable).filter(|name| !name.is_empty());
         let folder = named.map(PathBuf::from);
         let found = folder.filter(|folder| folder.join(needs).exists());
         if found.is_none() {
-            let why = format!("{VARIABLE} names no folder with {needs}: see .ci/run");
+            let why = format!("{variable} names no folder with {needs}: see .ci/run");
             crate::wait::skip(test, &why);
         }
-        found.map(|folder| Self { folder })
+        found.map(|folder| Self { folder, programs })
     }
 
-    /// A copy of a program of `tests/clients/` that finds its libraries as it would beside them.
+    /// A copy of a program that finds its libraries as it would beside them.
     pub fn program(&self, sandbox: &Sandbox, name: &str) -> PathBuf {
         let folder = sandbox.path("clients");
         if !folder.exists() {
@@ -48,7 +63,7 @@ impl Clients {
             .unwrap();
         }
         let copy = folder.join(name);
-        fs::copy(root().join("tests/clients").join(name), &copy).unwrap();
+        fs::copy(root().join(self.programs).join(name), &copy).unwrap();
         copy
     }
 

@@ -28,3 +28,4 @@ pub mod site;
 pub mod ssh;
 pub mod tmux;
 pub mod wait;
+pub mod wire;

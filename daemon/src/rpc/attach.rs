@@ -14,7 +14,7 @@ use protocol::daemon::Trouble;
 use protocol::error::RpcError;
 use protocol::id::SessionId;
 use protocol::session::Role;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -128,26 +128,14 @@ impl Forwarding {
 
     /// Tells of the store's trouble, which cannot be an event.
     async fn tell(&self, troubles: &mut Troubles) {
-        #[derive(Serialize)]
-        struct Notification {
-            jsonrpc: &'static str,
-            method: &'static str,
-            params: Trouble,
-        }
         let Some(message) = troubles.borrow_and_update().clone() else {
             return;
         };
-        let notification = Notification {
-            jsonrpc: "2.0",
-            method: "session/trouble",
-            params: Trouble {
-                session: self.session.clone(),
-                message: message.to_string(),
-            },
+        let trouble = Trouble {
+            session: self.session.clone(),
+            message: message.to_string(),
         };
-        if let Ok(json) = to_raw_value(&notification) {
-            self.context.send(json).await;
-        }
+        self.context.notify(trouble).await;
     }
 }
 

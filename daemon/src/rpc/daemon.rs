@@ -1,13 +1,12 @@
 //! `initialize` and `daemon/*`: who answers, how it is, its end, and a view over all sessions.
 //! Must never end anything itself: a shutdown is asked for, `daemon.rs` carries it out.
 
-use super::later::ABSENT;
 use super::{Rpc, caller, detach};
 use jsonrpsee::core::server::{RpcModule, SubscriptionMessage};
 use jsonrpsee::core::{RegisterMethodError, SubscriptionError, SubscriptionResult, async_trait};
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::{Extensions, PendingSubscriptionSink};
-use protocol::daemon::handshake::HandshakeRpcServer;
+use protocol::daemon::HandshakeRpcServer;
 use protocol::daemon::{
     ClientInfo, DaemonInfo, DaemonRpcServer, DaemonStatus, InitializeResult, Reloaded,
 };
@@ -43,7 +42,7 @@ impl HandshakeRpcServer for Rpc {
         Ok(InitializeResult {
             protocol: PROTOCOL,
             daemon: self.info(),
-            capabilities: json!({"absent": ABSENT, "servers": self.0.parts.about.servers}),
+            capabilities: json!({"servers": self.0.parts.about.servers}),
         })
     }
 }

@@ -2,15 +2,12 @@
 
 use super::{Rpc, caller};
 use crate::model::ModelError;
-use crate::transport::Context;
 use jsonrpsee::Extensions;
 use jsonrpsee::core::async_trait;
 use jsonrpsee::types::ErrorObjectOwned;
 use protocol::error::{ErrorKind, RpcError};
-use protocol::provider::{LocalModel, ModelProgress, ModelRpcServer};
+use protocol::provider::{LocalModel, ModelRpcServer};
 use protocol::session::Empty;
-use serde::Serialize;
-use serde_json::value::to_raw_value;
 use std::sync::Arc;
 
 #[async_trait]
@@ -27,7 +24,7 @@ impl ModelRpcServer for Rpc {
         let context = Arc::clone(caller(extensions)?);
         let mut pull = self.0.parts.models.pull(&name).map_err(fail)?;
         while let Some(progress) = pull.progress().await {
-            tell(&context, progress).await;
+            context.notify(progress).await;
         }
         pull.end().map_err(fail)
     }
@@ -35,23 +32,6 @@ impl ModelRpcServer for Rpc {
     async fn model_remove(&self, name: String) -> Result<Empty, ErrorObjectOwned> {
         let removed = self.0.parts.models.remove(&name).await;
         removed.map(|()| Empty {}).map_err(fail)
-    }
-}
-
-async fn tell(context: &Context, params: ModelProgress) {
-    #[derive(Serialize)]
-    struct Notification {
-        jsonrpc: &'static str,
-        method: &'static str,
-        params: ModelProgress,
-    }
-    let notification = Notification {
-        jsonrpc: "2.0",
-        method: "model/progress",
-        params,
-    };
-    if let Ok(json) = to_raw_value(&notification) {
-        context.send(json).await;
     }
 }
 

@@ -5,8 +5,6 @@ use crate::transport::Context;
 use futures_util::future::BoxFuture;
 use jsonrpsee::ConnectionId;
 use protocol::tool::ToolAsked;
-use serde::Serialize;
-use serde_json::value::to_raw_value;
 use std::sync::{Arc, Weak};
 
 struct Caller {
@@ -48,21 +46,7 @@ impl Offerer for Caller {
             let Some(context) = self.context.upgrade() else {
                 return false;
             };
-            #[derive(Serialize)]
-            struct Notification {
-                jsonrpc: &'static str,
-                method: &'static str,
-                params: ToolAsked,
-            }
-            let notification = Notification {
-                jsonrpc: "2.0",
-                method: "tool_asked",
-                params: asked,
-            };
-            match to_raw_value(&notification) {
-                Ok(json) => context.send(json).await,
-                Err(_) => false,
-            }
+            context.notify(asked).await
         })
     }
 }

@@ -6,7 +6,8 @@ use jsonrpsee::ConnectionId;
 use jsonrpsee::core::traits::IdProvider;
 use jsonrpsee::types::SubscriptionId;
 use protocol::daemon::ClientInfo;
-use serde_json::value::RawValue;
+use protocol::notification::{Message, Notification};
+use serde_json::value::{RawValue, to_raw_value};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::mpsc;
@@ -88,6 +89,17 @@ impl Context {
     /// Queues a whole message behind those that wait; waits for room. False when the connection is gone.
     pub async fn send(&self, message: Box<RawValue>) -> bool {
         self.outgoing.send(message).await.is_ok()
+    }
+
+    /// Queues a notification. False when the connection is gone.
+    pub async fn notify(&self, params: impl Notification) -> bool {
+        match to_raw_value(&Message::new(params)) {
+            Ok(json) => self.send(json).await,
+            Err(error) => {
+                tracing::error!(%error, "a notification cannot be written");
+                false
+            }
+        }
     }
 
     /// Whether the connection is gone.

@@ -22,8 +22,9 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tool::{Outcome, Tool};
+use tool::{Access, Outcome, Tool};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -32,8 +33,13 @@ pub trait CallPort: Send + Sync {
     /// Puts the question to people and waits for the first answer, over detach and restart. A question that was already
     /// put for this call is not put again. `Err` when it was withdrawn or the turn was cancelled, with the reason.
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Result<Verdict, String>>;
-    /// Records that the handler begins; returns when that is on the disk.
-    fn started<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), String>>;
+    /// Returns when the record of the call is stored, for whoever tells somebody outside of it before it begins.
+    fn recorded(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+    /// Records that the handler begins, which does what `access` says; returns when that is as safe as it must be.
+    fn started<'a>(&'a self, call: &'a CallId, access: Access)
+    -> BoxFuture<'a, Result<(), String>>;
     /// A piece of what the running tool prints. Never blocks; pieces that fall together are joined.
     fn output(&self, call: &CallId, text: &str);
     /// A call made by a running tool (`doing` with `parent` and `via`); returns its id.
@@ -59,6 +65,10 @@ pub trait CallPort: Send + Sync {
         _cancel: CancellationToken,
     ) -> BoxFuture<'a, Outcome> {
         Box::pin(async { Err("there are no sessions here".to_owned()) })
+    }
+    /// The place of the program that calls, where one does: programs within it run in it, one after the other.
+    fn place(&self) -> Option<Arc<Semaphore>> {
+        None
     }
     /// Something people should know (a hook that raised, say).
     fn warn(&self, text: &str);

@@ -95,6 +95,72 @@ fn a_call_in_progress_becomes_a_failed_result_and_the_turn_says_interrupted() {
     assert!(log.said().contains("before"), "the partial text is kept");
 }
 
+/// Calls that only look are stored together, those that may change something before they begin.
+#[test]
+fn a_program_killed_at_any_point_has_told_of_every_call_that_changed_something() {
+    let mut daemon = TestDaemon::allowing();
+    daemon.write("a.txt", "alpha\n");
+    let mut random = Random(0xC0DE);
+    let mut cut = 0;
+    for round in 0..12 {
+        let mut client = daemon.client();
+        let toolbox = json!({"code": {"of": "builtin", "limits": {"calls": 1000}}});
+        let session = client
+            .session_with(json!({"cwd": daemon.work(), "provider": "script", "toolbox": toolbox}));
+        client.attach(&session, None);
+        let mark = format!("mark-{round}");
+        let code = format!(
+            "for (let i = 0; i < 100; i++) {{
+                for (let n = 0; n < 5; n++) await tools.read({{path: 'a.txt'}});
+                await tools.execute({{command: `echo ${{i}} >> {mark}`}});
+            }}"
+        );
+        client.start(&session, &format!("do run_code {}", json!({"code": code})));
+        let seen = client.until_type("call_started");
+        let cursor = seen.last()["seq"].as_u64().unwrap();
+        harness::wait::elapse(Duration::from_millis(400).mul_f64(random.fraction()));
+        daemon.kill9();
+        let received = received(&mut client);
+        daemon.restart();
+        let mut client = daemon.client();
+        let log = client.history(&session);
+        assert_kept(&received, &log, cursor, round);
+        assert_settled(&mut client, &session, &log, round);
+        log.assert_consecutive(0);
+        let started = log.of("call_started");
+        let began = |call: &Value| started.iter().any(|started| started["call"] == *call);
+        let told: Vec<String> = log
+            .of("doing")
+            .iter()
+            .filter(|doing| doing["name"] == "execute" && began(&doing["call"]))
+            .map(|doing| doing["arguments"]["command"].as_str().unwrap().to_owned())
+            .collect();
+        let ran = daemon.read(&mark);
+        for line in ran.lines() {
+            let of = format!("echo {line} >> {mark}");
+            assert_eq!(
+                told.iter().filter(|told| **told == of).count(),
+                1,
+                "round {round}: {of}"
+            );
+            assert_eq!(ran.lines().filter(|other| *other == line).count(), 1);
+        }
+        let ended = log
+            .of("done")
+            .into_iter()
+            .rfind(|done| done["result"].get("calls").is_some());
+        let ended = &ended.expect("the program ended")["result"];
+        let listed = ended["calls"].as_array().unwrap();
+        let wrote = listed
+            .iter()
+            .filter(|made| made["tool"] == "execute")
+            .count();
+        assert!(wrote >= ran.lines().count(), "round {round}: {ended}");
+        cut += usize::from(ended["code"] == "cancelled");
+    }
+    assert!(cut > 3, "only {cut} kills fell into a program");
+}
+
 #[test]
 fn sessions_are_listed_as_what_they_are_after_a_crash_before_anybody_opens_them() {
     let mut daemon = TestDaemon::allowing();

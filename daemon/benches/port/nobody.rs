@@ -1,6 +1,7 @@
 //! A session that keeps nothing and has nobody to ask: what is measured is what stands above it, not the store. Must never
 //! take time.
 
+use daemon::toolbox::tool::Access;
 use daemon::toolbox::{BoxFuture, CallPort, Question, Verdict, Via};
 use protocol::id::CallId;
 use serde_json::{Map, Value};
@@ -11,7 +12,7 @@ impl CallPort for Nobody {
     fn ask<'a>(&'a self, _: Question<'a>) -> BoxFuture<'a, Result<Verdict, String>> {
         Box::pin(async { Err("nobody is there".to_owned()) })
     }
-    fn started<'a>(&'a self, _: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
+    fn started<'a>(&'a self, _: &'a CallId, _: Access) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Ok(()) })
     }
     fn output(&self, _: &CallId, _: &str) {}

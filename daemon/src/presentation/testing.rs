@@ -102,7 +102,7 @@ impl CallPort for Port {
             })
         })
     }
-    fn started<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
+    fn started<'a>(&'a self, call: &'a CallId, _: Access) -> BoxFuture<'a, Result<(), String>> {
         self.note(format!("started {call}"));
         Box::pin(async { Ok(()) })
     }

@@ -4,6 +4,7 @@
 mod approval;
 mod call;
 mod end;
+mod held;
 mod queue;
 mod stream;
 mod turn;
@@ -23,6 +24,7 @@ use crate::store::{Durability, Entry, Pace, SessionRow, StoreError};
 use crate::toolbox::Verdict;
 use crate::toolbox::source::script::agent::Choice;
 use crate::workspace::Workspace;
+use held::Held;
 use protocol::event::{Event, EventKind};
 use protocol::expression::Expression;
 use protocol::id::{ApprovalId, CallId, SessionId, TurnId};
@@ -85,6 +87,8 @@ pub struct Actor {
     streaming: HashMap<String, u64>,
     /// The end of a turn that the store could not take yet.
     owed: Vec<Draft>,
+    /// What calls of programs left to be stored with what follows.
+    held: Held,
     /// How many calls each running call has made.
     children: HashMap<CallId, u32>,
     quiet: Vec<oneshot::Sender<()>>,
@@ -143,6 +147,7 @@ pub fn actor(loaded: Loaded) -> (Handle, impl Future<Output = ()> + Send) {
         by_hand: HashMap::new(),
         streaming: HashMap::new(),
         owed: Vec::new(),
+        held: Held::default(),
         children: HashMap::new(),
         quiet: Vec::new(),
     };
@@ -171,9 +176,15 @@ impl Actor {
                         Box::pin(self.flush()).await;
                         continue;
                     }
+                    () = self.held.due() => {
+                        Box::pin(self.store_held()).await;
+                        continue;
+                    }
                 },
             };
-            let Some(message) = message else { return };
+            let Some(message) = message else {
+                return Box::pin(self.store_held()).await;
+            };
             if let Flow::Ended = Box::pin(self.handle(*message)).await {
                 return;
             }
@@ -235,7 +246,8 @@ impl Actor {
                 reply,
             } => send(reply, self.end_by_hand(call, result, ms).await),
             Msg::Ask(asking, reply) => self.ask(asking, reply).await,
-            Msg::Started(call, reply) => send(reply, self.call_started(call).await),
+            Msg::Started(call, access, reply) => self.call_started(call, access, reply).await,
+            Msg::Recorded(reply) => send(reply, self.recorded().await),
             Msg::Relay(call, kind, reply) => send(reply, self.relay(call, kind).await),
             Msg::Archive(archived, reply) => send(reply, self.archive(archived).await),
             Msg::Quiet(reply) => self.when_quiet(reply),
@@ -255,14 +267,15 @@ impl Actor {
 
     /// Stores what was streamed since the last time.
     async fn flush(&mut self) {
+        let durability = match self.held.is_empty() {
+            true => Durability::Committed,
+            false => Durability::SyncSoon,
+        };
         let drafts = self.drain();
         if drafts.is_empty() {
             return;
         }
-        match self
-            .commit(drafts, Pace::Floor, Durability::Committed)
-            .await
-        {
+        match self.commit(drafts, Pace::Floor, durability).await {
             Ok(entries) => self.publish(entries),
             Err(error) => self.fail_turn(&error).await,
         }
@@ -329,9 +342,11 @@ impl Actor {
         if let Err(error) = appended {
             tracing::error!(session = %self.id, %error, "the store did not take events");
             self.feed.trouble(Some(&error.to_string()));
+            self.held.refused(entries);
             return Err(error);
         }
         self.feed.trouble(None);
+        self.held.stored();
         for entry in &entries {
             self.state.apply(&entry.event);
         }

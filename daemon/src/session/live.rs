@@ -70,6 +70,13 @@ impl Live {
         )
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.pieces
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .is_empty()
+    }
+
     /// Calls among the pieces, which get their numbers when they are stored.
     pub fn count_calls(&self) -> usize {
         let pieces = self

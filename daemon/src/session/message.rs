@@ -2,9 +2,10 @@
 
 use super::live::{Live, Piece};
 use super::subscriber::Feed;
-use super::{Prompt, SessionError, SessionResult};
+use super::{Prompt, SessionResult};
 use crate::provider::{Message, Provider};
 use crate::toolbox::Verdict;
+use crate::toolbox::tool::Access;
 use crate::turn::{Work, round::RoundEnd};
 use protocol::approval::{Answer, Approval, Scope};
 use protocol::event::{EventKind, Level, TurnStatus};
@@ -44,6 +45,14 @@ pub struct ByHand {
     pub via: &'static str,
     /// Fires when the session's work is cancelled.
     pub cancel: CancellationToken,
+}
+
+/// When a handler may begin whose beginning was told to the actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    Now,
+    /// When all that was stored is on the disk.
+    OnceSynced,
 }
 
 /// An answer to a question.
@@ -110,7 +119,9 @@ pub enum Msg {
         reply: Reply<()>,
     },
     Ask(Asking, oneshot::Sender<Result<Verdict, String>>),
-    Started(CallId, Reply<()>),
+    Started(CallId, Access, Reply<Begins>),
+    /// Answers when all that was said before is stored.
+    Recorded(Reply<()>),
     /// Something of a call's sub-session that is this session's too.
     Relay(CallId, EventKind, Reply<()>),
     // From the manager.
@@ -141,8 +152,8 @@ impl Handle {
         self.mailbox
             .send(Box::new(message(reply)))
             .await
-            .map_err(|_| SessionError::Stopping)?;
-        answer.await.map_err(|_| SessionError::Stopping)?
+            .map_err(|_| self.feed.over(&self.id))?;
+        answer.await.map_err(|_| self.feed.over(&self.id))?
     }
 
     /// A piece of what a running call prints. Never waits.

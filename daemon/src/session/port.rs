@@ -1,11 +1,11 @@
 //! A session as its turns and calls see it: each method is one message to the actor. Must never decide anything.
 
 use super::live::Piece;
-use super::message::{Again, Asking, ByHand, Handle, Msg};
+use super::message::{Again, Asking, Begins, ByHand, Handle, Msg};
 use super::task;
 use crate::provider::{Message, Provider, ProviderEvent};
 use crate::toolbox::permission::Permissions;
-use crate::toolbox::tool::Outcome;
+use crate::toolbox::tool::{Access, Outcome};
 use crate::toolbox::{BoxFuture, CallPort, Question, Verdict, Via};
 use crate::turn::round::RoundEnd;
 use crate::turn::{TurnPort, Work};
@@ -89,9 +89,20 @@ impl CallPort for Port {
         })
     }
 
-    fn started<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
+    fn recorded(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(self.ask(Msg::Recorded))
+    }
+
+    fn started<'a>(
+        &'a self,
+        call: &'a CallId,
+        access: Access,
+    ) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
-            self.ask(|reply| Msg::Started(call.clone(), reply)).await?;
+            let started = |reply| Msg::Started(call.clone(), access, reply);
+            if self.ask(started).await? == Begins::Now {
+                return Ok(());
+            }
             let store = &self.handle.shared.services.store;
             store.synced().await.map_err(|error| error.to_string())
         })
@@ -141,7 +152,11 @@ impl CallPort for Port {
     ) -> BoxFuture<'a, Outcome> {
         let (call, handle) = (call.clone(), self.handle.clone());
         match handle.shared.sessions.upgrade() {
-            Some(sessions) => Box::pin(task::run(sessions, handle, call, prompt, cancel)),
+            Some(sessions) => Box::pin(async move {
+                // The sub-session says whose it is.
+                self.recorded().await?;
+                task::run(sessions, handle, call, prompt, cancel).await
+            }),
             None => Box::pin(async { Err("the daemon is stopping".to_owned()) }),
         }
     }

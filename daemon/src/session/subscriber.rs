@@ -104,6 +104,14 @@ impl Feed {
         self.newest.send_modify(|tip| tip.goes_on = GoesOn::Stops);
     }
 
+    /// Why there is no more of the session.
+    pub fn over(&self, session: &SessionId) -> SessionError {
+        match self.newest.borrow().goes_on {
+            GoesOn::Gone => gone(session),
+            GoesOn::Yes | GoesOn::Stops => SessionError::Stopping,
+        }
+    }
+
     /// The store fails (or works again): told beside the log, since it cannot be an event.
     pub fn trouble(&self, message: Option<&str>) {
         let message = message.map(Arc::from);

@@ -7,7 +7,7 @@
 
 use super::hook::{Hook, HookCall};
 use super::permission::Permissions;
-use super::result::{Cause, Failure, finish};
+use super::result::{Cause, DEEPEST, Failure, finish, is_deeper};
 use super::tool::{Call, Handler, Tool};
 use super::{BoxFuture, CallPort, Question, Toolbox, Via};
 use futures_util::FutureExt;
@@ -193,15 +193,23 @@ impl Gate {
     /// All that comes before the handler.
     async fn admit(&self) -> Result<(), Failure> {
         let hooks = self.toolbox.hooks.before.of(self.tool.name());
+        let mut hooks = hooks.peekable();
+        if hooks.peek().is_some() {
+            self.noted(self.run.port.recorded()).await?;
+        }
         self.hooks(hooks, None).await?;
         self.approve().await?;
-        let started = self.run.port.started(&self.run.call);
-        self.unless_cancelled(started)
-            .await?
-            .map_err(|why| Failure::NotRecorded {
-                tool: self.tool.name().to_owned(),
-                why,
-            })
+        let access = self.tool.access_of(&self.arguments);
+        self.noted(self.run.port.started(&self.run.call, access))
+            .await
+    }
+
+    async fn noted(&self, noting: impl Future<Output = Result<(), String>>) -> Result<(), Failure> {
+        let noted = self.unless_cancelled(noting).await?;
+        noted.map_err(|why| Failure::NotRecorded {
+            tool: self.tool.name().to_owned(),
+            why,
+        })
     }
 
     async fn approve(&self) -> Result<(), Failure> {
@@ -453,6 +461,13 @@ pub(crate) fn coerce(arguments: &Value) -> Value {
 }
 
 fn checked(tool: &Tool, arguments: Value) -> Result<Map<String, Value>, Failure> {
+    if is_deeper(&arguments, DEEPEST) {
+        let why = format!(
+            "the arguments of {} are more than {DEEPEST} deep",
+            tool.name()
+        );
+        return Err(Failure::Invalid(why));
+    }
     tool.validate(&arguments).map_err(Failure::Invalid)?;
     match arguments {
         Value::Object(arguments) => Ok(arguments),

@@ -104,6 +104,13 @@ impl Permissions {
         self.judge_at(tool, arguments, places)
     }
 
+    /// Whether a rule by this very name forbids a tool that otherwise never asks, as what it calls does.
+    pub fn forbids(&self, name: &str) -> bool {
+        let names = [name];
+        let decides = decisive(&self.rules(&names), |rule| rule.pattern.text() == "*");
+        decides.is_some_and(|standing| standing.own && standing.rule.policy == Policy::Deny)
+    }
+
     /// What is said of a tool without looking at a call's arguments.
     pub fn shown(&self, tool: &Tool) -> Policy {
         let names = names(tool);

@@ -4,6 +4,9 @@
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
+/// How deep arguments and results may be: what reads JSON stops at 128, and there is an event around them.
+pub const DEEPEST: usize = 100;
+
 /// The code of a failure that gives none.
 pub const FAILED: &str = "failed";
 
@@ -161,10 +164,77 @@ impl Failure {
     }
 }
 
+/// Whether there is more than so many objects and arrays in each other.
+pub fn is_deeper(value: &Value, most: usize) -> bool {
+    let any = |mut values: &mut dyn Iterator<Item = &Value>| match most.checked_sub(1) {
+        None => true,
+        Some(left) => (&mut values).any(|value| is_deeper(value, left)),
+    };
+    match value {
+        Value::Array(items) => any(&mut items.iter()),
+        Value::Object(members) => any(&mut members.values()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Makes JSON texts of what is deeper, so that everybody can read the rest.
+pub fn flatten(value: &mut Value, most: usize) {
+    if let (0, Value::Array(_) | Value::Object(_)) = (most, &*value) {
+        *value = Value::String(value.to_string());
+        return;
+    }
+    let left = most.saturating_sub(1);
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| flatten(item, left)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|member| flatten(member, left)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// A handler's object with `ok` as its last member: false when it has an `error`.
 pub fn finish(mut result: Map<String, Value>) -> Map<String, Value> {
+    result
+        .values_mut()
+        .for_each(|value| flatten(value, DEEPEST));
     let failed = result.get("error").is_some_and(|error| !error.is_null());
     result.shift_remove("ok");
     result.insert("ok".to_owned(), Value::Bool(!failed));
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nested(deep: usize) -> Value {
+        (0..deep).fold(json!(1), |inner, at| match at % 2 {
+            0 => json!([inner]),
+            _ => json!({"in": inner}),
+        })
+    }
+
+    #[test]
+    fn what_is_too_deep_is_found_and_becomes_text_while_the_rest_stays() {
+        for deep in 0..12 {
+            let mut value = nested(deep);
+            assert_eq!(is_deeper(&value, 10), deep > 10, "{deep}");
+            flatten(&mut value, 10);
+            assert!(!is_deeper(&value, 10));
+            assert_eq!(value == nested(deep), deep <= 10, "{deep}");
+        }
+        let mut value = json!({"a": [[1]], "b": 2});
+        flatten(&mut value, 2);
+        assert_eq!(value, json!({"a": ["[1]"], "b": 2}));
+    }
+
+    #[test]
+    fn a_result_that_is_too_deep_can_still_be_read() {
+        let result = finish(Map::from_iter([("x".to_owned(), nested(120))]));
+        let text = Value::Object(result).to_string();
+        let read: Value = serde_json::from_str(&text).unwrap();
+        assert!(!is_deeper(&read, DEEPEST + 1));
+        assert_eq!(read["ok"], true);
+    }
 }

@@ -217,7 +217,7 @@ impl CallPort for Port {
             }
         })
     }
-    fn started<'a>(&'a self, _: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
+    fn started<'a>(&'a self, _: &'a CallId, _: Access) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Ok(()) })
     }
     fn output(&self, _: &CallId, _: &str) {}

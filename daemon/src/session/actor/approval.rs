@@ -156,10 +156,9 @@ impl Actor {
     }
 
     pub(super) fn turn_of(&self, call: &CallId) -> Option<protocol::id::TurnId> {
-        self.state
-            .open_calls
-            .iter()
-            .find(|c| c.call == *call)
-            .and_then(|c| c.turn.clone())
+        match self.state.open_calls.iter().find(|c| c.call == *call) {
+            Some(open) => open.turn.clone(),
+            None => self.held.turn_of(call).flatten(),
+        }
     }
 }

@@ -120,6 +120,8 @@ impl Actor {
                     *reply = format!("Error: {error}");
                 }
                 self.owed = owed;
+                // What is owed ends these calls, too.
+                self.held.forget(&turn);
                 self.fail_waiters(&turn, &error.to_string());
                 self.streaming.clear();
                 self.tell_change();
@@ -225,6 +227,7 @@ impl Actor {
         for cancel in self.by_hand.values() {
             cancel.cancel();
         }
+        self.store_held().await;
         self.feed.stop();
     }
 

@@ -1,27 +1,31 @@
 //! What a running turn and its calls stream, as the actor stores it: pieces in their order, joined when they are whole.
 //! Must never place a piece of what is over.
 
+use super::held::begun;
 use super::{Actor, Draft};
 use crate::session::live::Piece;
 use crate::session::state::thought_of;
+use crate::toolbox::result::{DEEPEST, flatten};
 use protocol::event::EventKind;
 
 impl Actor {
-    /// What was streamed, as events in their order.
+    /// What is held and what was streamed, as events in their order: the next commit begins with them.
     pub(super) fn drain(&mut self) -> Vec<Draft> {
+        let mut drafts = self.held.take();
         let pieces = self.live.take();
         if pieces.is_empty() {
-            return Vec::new();
+            return drafts;
         }
         let mut calls = self.state.counters.calls;
-        pieces
-            .into_iter()
-            .filter_map(|piece| self.place(piece, &mut calls))
-            .collect()
+        for piece in pieces {
+            let placed = self.place(piece, &mut calls, &drafts);
+            drafts.extend(placed);
+        }
+        drafts
     }
 
     /// A piece as an event; none when what it belongs to is over.
-    fn place(&mut self, piece: Piece, calls: &mut u64) -> Option<Draft> {
+    fn place(&mut self, piece: Piece, calls: &mut u64, before: &[Draft]) -> Option<Draft> {
         let turn = self.state.turn.as_ref();
         let current = turn.and_then(|t| t.round.as_ref()).map(|r| &r.message);
         let id = turn.map(|t| t.id.clone());
@@ -53,9 +57,10 @@ impl Actor {
                 message,
                 id: own,
                 name,
-                arguments,
+                mut arguments,
             } if Some(&message) == current => {
                 *calls += 1;
+                flatten(&mut arguments, DEEPEST);
                 let (call, message) = (format!("c{calls}").into(), Some(message));
                 let doing = EventKind::Doing {
                     call,
@@ -69,13 +74,11 @@ impl Actor {
                 Some((id, doing))
             }
             Piece::ToolOutput { call, text } => {
-                let turn = self
-                    .state
-                    .open_calls
-                    .iter()
-                    .find(|c| c.call == call)?
-                    .turn
-                    .clone();
+                let open = self.state.open_calls.iter().find(|c| c.call == call);
+                let turn = match open {
+                    Some(open) => open.turn.clone(),
+                    None => begun(before, &call)?,
+                };
                 let offset = self.advance(call.as_str(), &text);
                 Some((turn, EventKind::ToolOutput { call, offset, text }))
             }

@@ -1,7 +1,7 @@
 //! A folder and a port that records, for tests of handlers alone.
 
 use crate::toolbox::gate::Run;
-use crate::toolbox::tool::{Call, Tool};
+use crate::toolbox::tool::{Access, Call, Tool};
 use crate::toolbox::{BoxFuture, CallPort, Question, Toolbox, Verdict, Via};
 use protocol::approval::Answer;
 use protocol::id::CallId;
@@ -115,7 +115,7 @@ impl CallPort for Port {
             })
         })
     }
-    fn started<'a>(&'a self, _: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
+    fn started<'a>(&'a self, _: &'a CallId, _: Access) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Ok(()) })
     }
     fn output(&self, _: &CallId, text: &str) {

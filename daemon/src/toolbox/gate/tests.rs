@@ -36,7 +36,7 @@ impl CallPort for Port {
             }
         })
     }
-    fn started<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
+    fn started<'a>(&'a self, call: &'a CallId, _: Access) -> BoxFuture<'a, Result<(), String>> {
         note(&self.trace, &format!("started {call}"));
         let disk = self.disk.clone();
         Box::pin(async move { disk })

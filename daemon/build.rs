@@ -1,35 +1,38 @@
-//! How the daemon is linked: its start-up relocations packed, where whatever starts it can read them. They are a megabyte
-//! otherwise, and every page of it is read at each start. Must never make a build that its own machine cannot start.
+//! Lets the linker keep one copy of functions that have the same body, where it can: the daemon is smaller, and so is what
+//! it weighs in memory. Must never fail a build.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "it speaks to cargo, before there is a daemon"
+)]
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::{env, fs};
+
+const FOLD: &str = "-Wl,--icf=all";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    let is_native = var("TARGET") == var("HOST");
-    if is_native && reads_packed() {
-        println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    let release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    if release && links() == Some(true) {
+        println!("cargo:rustc-link-arg-bins={FOLD}");
     }
 }
 
-fn var(name: &str) -> String {
-    std::env::var(name).unwrap_or_default()
-}
-
-/// The loader is glibc's, and knows them: since 2.36.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn reads_packed() -> bool {
-    unsafe extern "C" {
-        fn gnu_get_libc_version() -> *const std::ffi::c_char;
+/// Whether the compiler's linker knows the flag: that of the toolchain does on most Linux machines, that of a system need not.
+fn links() -> Option<bool> {
+    let folder = PathBuf::from(env::var_os("OUT_DIR")?);
+    let (source, out) = (folder.join("probe.rs"), folder.join("probe"));
+    fs::write(&source, "fn main() {}").ok()?;
+    let mut probe = Command::new(env::var_os("RUSTC")?);
+    probe.arg(source).arg("-o").arg(out);
+    probe.arg("--target").arg(env::var_os("TARGET")?);
+    probe.arg(format!("-Clink-arg={FOLD}"));
+    if let Ok(linker) = env::var("RUSTC_LINKER") {
+        probe.arg(format!("-Clinker={linker}"));
     }
-    // SAFETY: it gives a constant that ends in NUL.
-    let version = unsafe { std::ffi::CStr::from_ptr(gnu_get_libc_version()) };
-    let version = version.to_string_lossy();
-    let mut numbers = version
-        .split('.')
-        .map(|part| part.parse::<u32>().unwrap_or(0));
-    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    (major, minor) >= (2, 36)
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn reads_packed() -> bool {
-    false
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    probe.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty()));
+    Some(probe.output().ok()?.status.success())
 }

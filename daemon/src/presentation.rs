@@ -24,6 +24,7 @@ pub use schema::input_schema_of;
 pub use shown::Shown;
 
 use crate::toolbox::gate::{self, Ran, Run};
+use crate::toolbox::result;
 use crate::toolbox::tool::Tool;
 use crate::toolbox::{BoxFuture, Toolbox, Via};
 use protocol::tool::{Definition, Shadowed};
@@ -121,6 +122,18 @@ pub async fn within(
         parent.port.warn(&why);
     }
     ran
+}
+
+/// The end of a call of a presentation's own tool that a rule forbids by its name. Nothing else is asked of these.
+fn forbidden(run: &Run, name: &str) -> Option<Ran> {
+    let failure = || result::Failure::Forbidden {
+        tool: name.to_owned(),
+    };
+    run.permissions.forbids(name).then(|| Ran {
+        result: failure().result(),
+        ms: 0,
+        cause: Some(failure().cause()),
+    })
 }
 
 /// The end of a call of a name that is no tool's here.

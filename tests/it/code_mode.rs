@@ -309,6 +309,58 @@ fn an_answer_for_the_program_reaches_the_calls_that_wait_beside_it() {
 }
 
 #[test]
+fn a_program_can_have_a_sub_session_work() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = session(&daemon, &mut client, &code_of_all());
+    let code = "return (await tools.task({prompt: 'say sub done'})).content";
+    let events = client.turn(&session, &program(code));
+    assert_eq!(result(&events)["result"], "sub done");
+}
+
+#[test]
+fn programs_within_programs_run_in_the_place_of_the_outermost() {
+    let daemon = TestDaemon::start();
+    let toolbox = (0..6).fold(json!("builtin"), |of, _| json!({"code": {"of": of}}));
+    let code = (1..6).fold("return 1".to_owned(), |inner, _| {
+        let inner = json!({"code": inner});
+        format!("const both = [tools.run_code({inner}), tools.run_code({inner})]; return (await Promise.all(both))[1].result")
+    });
+    assert_eq!(run(&daemon, &toolbox, &code)["result"], 1);
+}
+
+#[test]
+fn a_program_that_computes_while_a_call_asks_uses_up_its_time() {
+    let daemon = TestDaemon::start();
+    let begun = Instant::now();
+    let code = "tools.execute({command: 'echo 1'}); for (;;);";
+    let ended = run(&daemon, &limited(&json!({"wall_ms": 500})), code);
+    assert_eq!(ended["code"], "timeout", "{ended}");
+    assert_eq!(
+        ended["notes"],
+        json!(["1 call was still waiting and not run"])
+    );
+    // Far from the ten seconds of processor time that it has.
+    assert!(begun.elapsed() < SOON);
+}
+
+#[test]
+fn what_nests_too_deep_is_refused_and_the_session_can_still_be_read() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let deep = (0..120).fold(json!(1), |inner, _| json!({"a": inner}));
+    let params = json!({"session": session, "name": "list", "arguments": {"x": deep}});
+    let refused = client.call("tool/run", params);
+    assert_eq!(refused["ok"], false);
+    let text = refused["error"].as_str().unwrap();
+    assert!(text.contains("more than 100 deep"), "{text}");
+    let events = client.history(&session);
+    assert_eq!(events.of("doing")[0]["name"], "list");
+    assert_eq!(events.of("done").len(), 1);
+}
+
+#[test]
 fn a_restart_ends_a_program_that_waited_and_lists_the_calls_it_made() {
     let mut daemon = TestDaemon::start();
     daemon.write("a.txt", "alpha\n");

@@ -146,6 +146,7 @@ fn expressions_that_do_not_fit_are_refused_with_the_path_of_the_field_and_open_n
             "toolbox.search.of.restrict.of",
         ),
         (json!(7), "toolbox"),
+        (json!({"merge": vec!["builtin"; 300]}), "toolbox.merge[255]"),
         (deep, deep_path.as_str()),
     ];
     for (toolbox, path) in &cases {
@@ -617,6 +618,66 @@ fn names_of_config_toml_stand_for_expressions_also_for_sessions_that_name_none()
             .contains("there are builtin, dev, look, default, plugin many"),
         "{fault}"
     );
+}
+
+#[test]
+fn names_that_lead_to_themselves_or_come_to_too_much_are_refused_with_the_reason() {
+    let wide = |of: &str| vec![format!("\"{of}\""); 20].join(", ");
+    let config = format!(
+        "[toolbox]\na = {{ merge = [\"b\"] }}\nb = {{ restrict = {{ of = \"a\", names = [\"read\"] }} }}\n\
+         w0 = {{ merge = [{}] }}\nw1 = {{ merge = [{}] }}\n",
+        wide("builtin"),
+        wide("w0")
+    );
+    let (daemon, mut client) = daemon_with_many(&config);
+    let session = client.session(&daemon.work());
+    for (name, why) in [
+        ("a", "leads to itself: a -> b -> a"),
+        ("w1", "more than 256 names and operators"),
+    ] {
+        let fault = client.fault("tool/list", json!({"session": session, "toolbox": name}));
+        assert!(fault.message.contains(why), "{fault}");
+    }
+    assert_eq!(
+        names(&list(&mut client, &session, Some(json!("w0"))))[0],
+        "execute"
+    );
+}
+
+#[test]
+fn a_rule_that_forbids_a_presentations_own_tool_by_its_name_holds() {
+    let sandbox = Sandbox::new();
+    let rules = json!({"run_code": "deny", "call_tool": "deny", "*": "deny", "list": "allow"});
+    sandbox.permissions(&rules);
+    let daemon = TestDaemon::start_in(sandbox);
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    for (toolbox, name, arguments, ok) in [
+        (
+            json!({"code": {"of": "builtin"}}),
+            "run_code",
+            json!({"code": "return 1"}),
+            false,
+        ),
+        (
+            json!({"search": {"of": "builtin"}}),
+            "call_tool",
+            json!({"name": "list"}),
+            false,
+        ),
+        // A rule for all tools is about those that do something.
+        (
+            json!({"search": {"of": "builtin"}}),
+            "search_tools",
+            json!({"query": "list"}),
+            true,
+        ),
+    ] {
+        let params =
+            json!({"session": session, "toolbox": toolbox, "name": name, "arguments": arguments});
+        let result = client.call("tool/run", params);
+        assert_eq!(result["ok"], ok, "{name}: {result}");
+    }
 }
 
 #[test]

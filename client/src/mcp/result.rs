@@ -28,7 +28,13 @@ pub(super) fn of(result: Result<Map<String, Value>, Failure>) -> Value {
         Err(failure) => return said(&failure.message, true),
     };
     let ok = result.remove("ok") == Some(Value::Bool(true));
-    if let (false, Some(Value::String(error))) = (ok, result.get("error")) {
+    // What a failed call has done already stands beside its error, and has to be known to whoever would try again.
+    // The name and arguments are those of the request.
+    let said_already = ["error", "code", "retryable", "name", "args"];
+    let beside = |name: &String| !said_already.contains(&name.as_str());
+    if let (false, Some(Value::String(error)), false) =
+        (ok, result.get("error"), result.keys().any(beside))
+    {
         return said(error, true);
     }
     if let (1, Some(Value::String(text))) = (result.len(), result.get("content")) {
@@ -69,6 +75,12 @@ mod tests {
         assert_eq!(
             check(json!({"error": "no", "code": "x", "ok": false}), "no", true),
             Value::Null
+        );
+        let program = json!({"error": "no", "code": "thrown", "calls": [{"tool": "list"}]});
+        let failed = of(Ok(program.as_object().unwrap().clone()));
+        assert_eq!(
+            (&failed["structuredContent"], &failed["isError"]),
+            (&program, &json!(true))
         );
         let both = json!({"exit_status": 1, "content": "x"});
         let structured = check(

@@ -19,7 +19,7 @@ mod tests;
 mod wire;
 
 use super::search::FIND;
-use super::{Failure, SOURCE, Shown, Toolkit, real_name, unknown, within};
+use super::{Failure, SOURCE, Shown, Toolkit, forbidden, real_name, unknown, within};
 use crate::toolbox::gate::{Ran, Run, coerce};
 use crate::toolbox::result::{Cause, Origin};
 use crate::toolbox::tool::{Access, Tool};
@@ -37,6 +37,7 @@ use serde_json::{Value, json};
 use slots::Slots;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wire::Failed;
 
@@ -139,6 +140,9 @@ impl CodeMode {
     }
 
     async fn program(self: Arc<Self>, run: Run) -> Ran {
+        if let Some(forbidden) = forbidden(&run, RUN_CODE) {
+            return forbidden;
+        }
         let code = match code(&self.shown.tools[0], &run.arguments) {
             Ok(code) => code,
             Err(errors) => return Failure::parameters(errors).ran(),
@@ -161,6 +165,7 @@ impl CodeMode {
             run.cwd.clone(),
             run.spill_dir.clone(),
         ));
+        let place = Arc::new(Semaphore::new(1));
         let caller = |tool: String, input: Value, clock: Arc<Clock>, cancel: CancellationToken| {
             let toolkit = self.that_has(&tool);
             let port = ProgramPort {
@@ -168,6 +173,7 @@ impl CodeMode {
                 clock,
                 approval: self.rules.approval,
                 grants: Arc::clone(&grants),
+                place: Arc::clone(&place),
             };
             let parent = Run {
                 permissions: grants.permissions(),
@@ -190,6 +196,7 @@ impl CodeMode {
             limits: &self.rules.limits,
             unfiltered: self.rules.settings.unfiltered,
             slots: self.slots,
+            within: run.port.place(),
             cancel: &run.cancel,
         }
         .run(&caller)

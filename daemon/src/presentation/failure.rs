@@ -58,7 +58,7 @@ impl Failure {
             message,
             retryable: result.get("retryable") == Some(&Value::Bool(true)),
             origin,
-            details: result.get("details").cloned().map(Box::new),
+            details: details(ran).map(Box::new),
         })
     }
 
@@ -118,6 +118,25 @@ impl Failure {
     }
 }
 
+/// What a failed tool adds to its message: what it calls so, or all else that it gave (what a process printed, say).
+fn details(ran: &Ran) -> Option<Value> {
+    const SAID: [&str; 4] = ["error", "code", "retryable", "ok"];
+    // The gate names the call, which whoever made it knows.
+    const CALL: [&str; 2] = ["name", "args"];
+    let result = &ran.result;
+    if let Some(details) = result.get("details") {
+        return Some(details.clone());
+    }
+    let rest = result
+        .iter()
+        .filter(|(name, _)| !SAID.contains(&name.as_str()))
+        .filter(|(name, _)| ran.cause.is_none() || !CALL.contains(&name.as_str()));
+    let rest: Map<String, Value> = rest
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    (!rest.is_empty()).then_some(Value::Object(rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,5 +162,21 @@ mod tests {
         assert_eq!((&*read.code, read.origin), ("not_found", Origin::Handler));
         assert!(read.retryable);
         assert_eq!(read.details.as_deref(), Some(&json!({"page": 7})));
+    }
+
+    #[test]
+    fn what_a_failed_tool_gave_beside_its_message_is_kept() {
+        let result =
+            json!({"error": "exit status 3", "exit_status": 3, "output": "half\n", "ok": false});
+        let ran = Ran {
+            result: result.as_object().cloned().unwrap_or_default(),
+            ms: 3,
+            cause: None,
+        };
+        let details = json!({"exit_status": 3, "output": "half\n"});
+        assert_eq!(
+            Failure::of(&ran).and_then(|failed| failed.details),
+            Some(Box::new(details))
+        );
     }
 }

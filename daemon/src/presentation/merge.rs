@@ -5,6 +5,7 @@ use crate::toolbox::BoxFuture;
 use crate::toolbox::gate::{Ran, Run};
 use crate::toolbox::tool::Tool;
 use protocol::tool::{Definition, Shadowed};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The tools of both; a name that both have is `first`'s.
@@ -21,7 +22,7 @@ pub(super) struct Merge {
 impl Merge {
     pub(super) fn new(parts: Vec<Arc<dyn Toolkit>>) -> Self {
         let mut tools: Vec<Arc<Tool>> = Vec::new();
-        let mut at = std::collections::HashMap::new();
+        let mut at = HashMap::new();
         let mut shadowed: Vec<Shadowed> = Vec::new();
         for tool in parts.iter().flat_map(|part| part.tools()) {
             match at.get(tool.name()) {
@@ -32,9 +33,15 @@ impl Merge {
                 Some(kept) => shadowed.extend(shadow(&tools[*kept], tool)),
             }
         }
-        let aliases = parts.iter().flat_map(|part| part.aliases()).cloned();
+        let mut aliases: Vec<(String, String)> = Vec::new();
+        let mut given = HashSet::new();
+        for alias in parts.iter().flat_map(|part| part.aliases()) {
+            if given.insert(alias) {
+                aliases.push(alias.clone());
+            }
+        }
         Self {
-            shown: Shown::new(tools, aliases.collect()),
+            shown: Shown::new(tools, aliases),
             parts,
             shadowed,
         }
@@ -100,6 +107,7 @@ impl Toolkit for Merge {
 
     fn unknown_names(&self) -> Vec<String> {
         let inner = self.parts.iter().flat_map(|part| part.unknown_names());
-        inner.collect()
+        let mut told = HashSet::new();
+        inner.filter(|name| told.insert(name.clone())).collect()
     }
 }

@@ -13,6 +13,9 @@ use protocol::expression::{BadExpression, Expression, USUAL_HITS};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+/// How many names and operators one expression may come to: each holds a list of tools.
+const PARTS: usize = 256;
+
 /// The name of all that a workspace has.
 pub const DEFAULT: &str = "default";
 
@@ -105,6 +108,8 @@ struct Build<'a> {
     means: &'a Means,
     /// Names of the settings whose expressions are being read.
     within: Vec<&'a str>,
+    /// Names and operators so far.
+    parts: usize,
     missing: Missing,
 }
 
@@ -113,6 +118,7 @@ impl<'a> Build<'a> {
         Self {
             means,
             within: Vec::new(),
+            parts: 0,
             missing,
         }
     }
@@ -122,6 +128,15 @@ impl<'a> Build<'a> {
         expression: &'a Expression,
         path: &str,
     ) -> Result<Arc<dyn Toolkit>, BadExpression> {
+        self.parts += 1;
+        if self.parts > PARTS {
+            return Err(BadExpression {
+                path: path.to_owned(),
+                why: format!(
+                    "there are more than {PARTS} names and operators up to here, with those that names of config.toml stand for"
+                ),
+            });
+        }
         let inner = |operator: &str| format!("{path}.{operator}.of");
         Ok(match expression {
             Expression::Named(name) => return self.named(name, path),
@@ -152,7 +167,8 @@ impl<'a> Build<'a> {
                 let face = toolbox.derived(&format!("presentation::code {key}"), OnceLock::new);
                 let cell =
                     || toolbox.derived(&format!("presentation::search {key}"), OnceLock::new);
-                let search = |of| Arc::new(Search::new(of, USUAL_HITS, cell())) as Arc<dyn Toolkit>;
+                let search =
+                    |of| Arc::new(Search::in_programs(of, USUAL_HITS, cell())) as Arc<dyn Toolkit>;
                 Arc::new(CodeMode::new(of, rules, &face, search))
             }
         })
@@ -172,6 +188,15 @@ impl<'a> Build<'a> {
         }
         if let Some(source) = Source::of(&self.means.toolbox, name) {
             return Ok(Arc::new(source));
+        }
+        if self.within.contains(&name) {
+            let way = self.within.join(" -> ");
+            return Err(BadExpression {
+                path: path.to_owned(),
+                why: format!(
+                    "the toolbox {name:?} of config.toml leads to itself: {way} -> {name}"
+                ),
+            });
         }
         let known = names(self.means).join(", ");
         let bad = BadExpression {

@@ -5,7 +5,7 @@ mod answer;
 pub mod index;
 pub mod words;
 
-use super::{Failure, Shown, Toolkit, failure, real_name, unknown, within};
+use super::{Failure, Shown, Toolkit, failure, forbidden, real_name, unknown, within};
 use crate::toolbox::gate::{Ran, Run, coerce, distance};
 use crate::toolbox::tool::{Access, Tool};
 use crate::toolbox::{BoxFuture, Via};
@@ -43,7 +43,27 @@ pub struct Search {
 
 impl Search {
     pub fn new(of: Arc<dyn Toolkit>, limit: u64, index: Cell) -> Self {
-        let tools = [find_tool(&*of, limit), call_tool()];
+        let called = format!("to be called with {CALL}");
+        Self::with(
+            [find_tool(&*of, limit, &called), call_tool()],
+            of,
+            limit,
+            index,
+        )
+    }
+
+    /// For programs, which call what they find by its name.
+    pub fn in_programs(of: Arc<dyn Toolkit>, limit: u64, index: Cell) -> Self {
+        let called = "to be called in a program as tools[\"NAME\"]({...})";
+        Self::with(
+            [find_tool(&*of, limit, called), call_tool()],
+            of,
+            limit,
+            index,
+        )
+    }
+
+    fn with(tools: [Tool; 2], of: Arc<dyn Toolkit>, limit: u64, index: Cell) -> Self {
         Self {
             shown: Shown::new(tools.map(Arc::new).into(), Vec::new()),
             of,
@@ -148,6 +168,9 @@ impl Toolkit for Search {
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Ran> {
         Box::pin(async move {
+            if let Some(forbidden) = forbidden(&run, &run.name) {
+                return forbidden;
+            }
             match run.name.as_str() {
                 FIND => match self.find(&run).await {
                     Ok(result) => Ran {
@@ -188,10 +211,10 @@ fn index_of(of: &dyn Toolkit) -> Index {
     Index::new(tools.map(|tool| (tool.name(), tool.description())))
 }
 
-fn find_tool(of: &dyn Toolkit, limit: u64) -> Tool {
+fn find_tool(of: &dyn Toolkit, limit: u64, called: &str) -> Tool {
     let about = format!(
         "Finds tools that are not listed here. Say in plain words what should be done, such as \"open an issue\": the answer \
-         has the names, descriptions and input schemas of tools that fit, to be called with {CALL}. The exact name of a tool \
+         has the names, descriptions and input schemas of tools that fit, {called}. The exact name of a tool \
          finds it first; with limit 1 its schema is never left out. An empty query lists all by name. There are {} tools, \
          from: {}.",
         of.tools().len(),

@@ -1,4 +1,5 @@
-//! A program's time: runs while the program can do something, stands while each of its open calls waits for a person.
+//! A program's time: runs while the program can do something, stands while each of its open calls waits for a person and
+//! so does the program.
 
 use super::slots::Slot;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,20 @@ struct State {
     /// Calls that run, those included that wait for a person.
     open: usize,
     waiting: usize,
+    /// Whether the program itself said that it only waits.
+    idle: bool,
+    /// Calls during which others may have the place.
+    away: usize,
     slot: Option<Slot>,
+    /// Whether the place is given away.
+    left: bool,
+}
+
+impl State {
+    /// Every call waits for a person.
+    fn all_wait(&self) -> bool {
+        self.open > 0 && self.waiting >= self.open
+    }
 }
 
 impl Clock {
@@ -33,7 +47,10 @@ impl Clock {
             since: Some(Instant::now()),
             open: 0,
             waiting: 0,
+            idle: false,
+            away: 0,
             slot,
+            left: false,
         };
         Self {
             limit,
@@ -50,6 +67,36 @@ impl Clock {
     /// A call waits for a person, until what this gives is dropped.
     pub(super) fn wait(&self) -> Count<'_> {
         Count::new(self, |state| &mut state.waiting)
+    }
+
+    /// A call runs during which others may have the place, until what this gives is dropped.
+    pub(super) fn away(&self) -> Count<'_> {
+        Count::new(self, |state| &mut state.away)
+    }
+
+    /// Whether the program itself only waits.
+    pub(super) fn idles(&self, idle: bool) {
+        self.change(|state| state.idle = idle);
+    }
+
+    /// Returns when it would stand if the program only waits, which only the program knows.
+    pub(super) async fn asks(&self) {
+        loop {
+            let changed = self.changed.notified();
+            let asks = {
+                let state = self.state();
+                state.all_wait() && !state.idle
+            };
+            if asks {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// How many calls wait for a person.
+    pub(super) fn waiting(&self) -> usize {
+        self.state().waiting
     }
 
     /// Returns when the time is up.
@@ -75,34 +122,42 @@ impl Clock {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, counter: Counter, change: impl FnOnce(&mut usize)) {
+    fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
-        change(counter(&mut state));
-        let stands = state.open > 0 && state.waiting >= state.open;
-        match (state.since, stands) {
+        let waited = state.all_wait();
+        change(&mut state);
+        let stands = state.idle && state.all_wait();
+        let turns = match (state.since, stands) {
             (Some(since), true) => {
                 state.spent += since.elapsed();
                 state.since = None;
-                if let Some(slot) = &state.slot {
-                    slot.leave();
-                }
+                true
             }
             (None, false) => {
                 state.since = Some(Instant::now());
-                if let Some(slot) = &state.slot {
-                    slot.come_back();
-                }
+                true
             }
-            (Some(_), false) | (None, true) => return,
+            (Some(_), false) | (None, true) => false,
+        };
+        let leaves = stands || state.away > 0;
+        if leaves != std::mem::replace(&mut state.left, leaves)
+            && let Some(slot) = &state.slot
+        {
+            match leaves {
+                true => slot.leave(),
+                false => slot.come_back(),
+            }
         }
-        self.changed.notify_waiters();
+        if turns || waited != state.all_wait() {
+            self.changed.notify_waiters();
+        }
     }
 }
 
 impl Drop for State {
     fn drop(&mut self) {
         // A place that was left is not there to be given back.
-        if let (None, Some(slot)) = (self.since, &self.slot) {
+        if let (true, Some(slot)) = (self.left, &self.slot) {
             slot.come_back();
         }
     }
@@ -117,14 +172,15 @@ pub(super) struct Count<'c> {
 
 impl<'c> Count<'c> {
     fn new(clock: &'c Clock, counter: Counter) -> Self {
-        clock.count(counter, |count| *count += 1);
+        clock.change(|state| *counter(state) += 1);
         Self { clock, counter }
     }
 }
 
 impl Drop for Count<'_> {
     fn drop(&mut self) {
-        self.clock.count(self.counter, |count| *count -= 1);
+        let counter = self.counter;
+        self.clock.change(|state| *counter(state) -= 1);
     }
 }
 
@@ -147,6 +203,7 @@ mod tests {
         {
             let _call = clock.call();
             let _wait = clock.wait();
+            clock.idles(true);
             assert!(!is_over_after(&clock, 1000).await);
         }
         assert!(!is_over_after(&clock, 3).await);
@@ -156,6 +213,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_that_runs_beside_one_that_waits_keeps_the_clock_going() {
         let clock = Clock::new(LIMIT, None);
+        clock.idles(true);
         let _asking = clock.call();
         let _wait = clock.wait();
         let running = clock.call();
@@ -163,6 +221,19 @@ mod tests {
         drop(running);
         assert!(!is_over_after(&clock, 1000).await);
         let _next = clock.call();
+        assert!(is_over_after(&clock, 5).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_that_computes_while_its_calls_wait_uses_its_time() {
+        let clock = Clock::new(LIMIT, None);
+        let _call = clock.call();
+        let _wait = clock.wait();
+        clock.asks().await;
+        assert!(!is_over_after(&clock, 6).await);
+        clock.idles(true);
+        assert!(!is_over_after(&clock, 1000).await);
+        clock.idles(false);
         assert!(is_over_after(&clock, 5).await);
     }
 }

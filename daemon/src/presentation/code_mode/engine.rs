@@ -2,11 +2,14 @@
 //! Must never touch a file, a socket or another process: all that it has is the wire.
 
 mod ended;
+mod heap;
 
 use super::line::Line;
 use super::source::{Shape, Source};
 use super::wire::{Ending, Failed, Frame, Job, Kind, STOPPED, beginning};
-use ended::{host_error, returned, thrown, tidy};
+use crate::toolbox::result::DEEPEST;
+use ended::{OUT_OF_MEMORY, host_error, is_vague, returned, thrown, tidy};
+use heap::Heap;
 use rquickjs::context::EvalOptions;
 use rquickjs::{Context, Ctx, Exception, Function, Object, Runtime, Value};
 use std::cell::{Cell, RefCell};
@@ -16,6 +19,8 @@ use std::rc::Rc;
 const BOOTSTRAP: &str = include_str!("bootstrap.js");
 /// What stands for a program in the stacks of its errors.
 const PROGRAM: &str = "program";
+/// The longest name of a tool that is asked for, as JSON, in bytes.
+const LONGEST_NAME: usize = 1024;
 /// How many jobs run between two looks at the clock and the wire.
 const JOBS: usize = 64;
 /// How many rejections that nobody handled are told.
@@ -35,6 +40,8 @@ struct Shared {
     line: RefCell<Line>,
     cpu_ms: u64,
     stop: Cell<Option<Stop>>,
+    /// Whether memory was ever refused.
+    refused: Rc<Cell<bool>>,
     ending: RefCell<Option<Ending>>,
     /// Rejections that nobody handles yet, by the address of their promise.
     floating: RefCell<BTreeMap<usize, String>>,
@@ -76,16 +83,19 @@ impl Shared {
 
 /// Runs it to its end and says how that was.
 pub(super) fn run(job: &Job, line: Line) {
+    let refused = Rc::new(Cell::new(false));
     let shared = Rc::new(Shared {
         line: RefCell::new(line),
         cpu_ms: job.cpu_ms,
         stop: Cell::new(None),
+        refused: Rc::clone(&refused),
         ending: RefCell::new(None),
         floating: RefCell::default(),
         logged: Cell::new(0),
         logs: job.logs,
     });
-    let ended = Runtime::new().and_then(|runtime| {
+    let heap = Heap::new(job.memory, refused);
+    let ended = Runtime::new_with_alloc(heap).and_then(|runtime| {
         limit(&runtime, job, &shared);
         let context = Context::full(&runtime)?;
         context.with(|ctx| {
@@ -109,7 +119,6 @@ pub(super) fn run(job: &Job, line: Line) {
 }
 
 fn limit(runtime: &Runtime, job: &Job, shared: &Rc<Shared>) {
-    runtime.set_memory_limit(job.memory);
     runtime.set_max_stack_size(job.stack);
     let watched = Rc::clone(shared);
     runtime.set_interrupt_handler(Some(Box::new(move || watched.must_stop())));
@@ -137,6 +146,12 @@ impl Shared {
                     at,
                     ..self.stopped(stop)
                 }),
+                (None, Ending::Failed(failed)) if self.refused.get() && is_vague(&failed) => {
+                    Ending::Failed(Failed {
+                        at: failed.at,
+                        ..Failed::new("memory", OUT_OF_MEMORY)
+                    })
+                }
                 (_, ending) => ending,
             };
             let text = serde_json::to_vec(&ending).unwrap_or_default();
@@ -209,7 +224,12 @@ impl<'js> Program<'js, '_> {
         let send = Function::new(
             self.ctx.clone(),
             move |id: u32, name: String, input: String| {
-                let input = tidy(&input, usize::MAX).unwrap_or(input);
+                if name.len() > LONGEST_NAME {
+                    return Some("no tool has a name that long".to_owned());
+                }
+                let Ok(input) = tidy(&input, DEEPEST) else {
+                    return Some(format!("its input is more than {DEEPEST} deep"));
+                };
                 if input.len() > most {
                     return Some(format!(
                         "its input has {} bytes of at most {most}",
@@ -311,6 +331,15 @@ impl<'js> Program<'js, '_> {
                     id,
                     text,
                 }) => self.give(&settle, id, false, text),
+                // Asked for when nothing else is left to do.
+                Some(Frame {
+                    kind: Kind::Idle,
+                    id,
+                    ..
+                }) => {
+                    let idling = Frame::new(Kind::Idling, id, "");
+                    self.shared.line.borrow_mut().send(&idling);
+                }
                 Some(_) | None => return self.shared.stop.set(Some(Stop::Asked)),
             }
         }

@@ -5,6 +5,9 @@ use protocol::expression::CodeLimits;
 const KIBIBYTE: u64 = 1024;
 const MEBIBYTE: u64 = 1024 * 1024;
 
+/// How deep anything may be that becomes an event: what reads JSON stops at 128, the event around it included.
+const DEEPEST: u64 = crate::toolbox::result::DEEPEST as u64;
+
 /// The most that a model is given of a result, as JSON; more is cut.
 pub(super) const RESULT: usize = 64 * 1024;
 
@@ -64,7 +67,7 @@ const ROWS: &[Row] = &[
     Row("logs", 1, 64 * KIBIBYTE, MEBIBYTE, |limits| {
         &mut limits.logs
     }),
-    Row("depth", 1, 100, 500, |limits| &mut limits.depth),
+    Row("depth", 1, DEEPEST, DEEPEST, |limits| &mut limits.depth),
 ];
 
 impl Default for Limits {

@@ -20,10 +20,12 @@ pub(super) struct Outcome {
     logged: usize,
     pub(super) calls: Vec<Made>,
     pub(super) notes: Vec<String>,
-    /// Calls that ran when the program itself had ended.
+    /// Calls that ran when the program itself had returned.
     pub(super) not_awaited: usize,
-    /// Of those, calls that still ran when its time was up.
+    /// Calls that still ran when its time was up.
     pub(super) abandoned: usize,
+    /// Calls whose turn, or whose answer by a person, had not come by then.
+    pub(super) not_run: usize,
 }
 
 impl Outcome {
@@ -99,6 +101,10 @@ impl Outcome {
                 "{} cancelled while running: the outcome is not known",
                 calls(self.abandoned)
             );
+            self.notes.push(note);
+        }
+        if self.not_run > 0 {
+            let note = format!("{} still waiting and not run", calls(self.not_run));
             self.notes.push(note);
         }
     }

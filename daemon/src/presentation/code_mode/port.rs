@@ -4,6 +4,7 @@
 use super::clock::Clock;
 use crate::presentation::Toolkit;
 use crate::toolbox::permission::Permissions;
+use crate::toolbox::tool::{self, Access};
 use crate::toolbox::{BoxFuture, CallPort, Question, Verdict, Via};
 use protocol::approval::Answer;
 use protocol::expression::CodeApproval;
@@ -12,13 +13,15 @@ use protocol::tool::Policy;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 pub(super) struct ProgramPort {
     pub(super) outer: Arc<dyn CallPort>,
     pub(super) clock: Arc<Clock>,
     pub(super) approval: CodeApproval,
     pub(super) grants: Arc<Grants>,
+    pub(super) place: Arc<Semaphore>,
 }
 
 /// What people allowed beyond one call while the program ran.
@@ -120,8 +123,16 @@ impl CallPort for ProgramPort {
         Box::pin(self.asked(question))
     }
 
-    fn started<'a>(&'a self, call: &'a CallId) -> BoxFuture<'a, Result<(), String>> {
-        self.outer.started(call)
+    fn recorded(&self) -> BoxFuture<'_, Result<(), String>> {
+        self.outer.recorded()
+    }
+
+    fn started<'a>(
+        &'a self,
+        call: &'a CallId,
+        access: Access,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        self.outer.started(call, access)
     }
 
     fn output(&self, call: &CallId, text: &str) {
@@ -145,6 +156,24 @@ impl CallPort for ProgramPort {
         ms: u64,
     ) -> BoxFuture<'a, Result<(), String>> {
         self.outer.child_done(call, result, ms)
+    }
+
+    fn task<'a>(
+        &'a self,
+        call: &'a CallId,
+        prompt: String,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, tool::Outcome> {
+        let task = self.outer.task(call, prompt, cancel);
+        Box::pin(async move {
+            // Programs of the sub-session may need it.
+            let _away = self.clock.away();
+            task.await
+        })
+    }
+
+    fn place(&self) -> Option<Arc<Semaphore>> {
+        Some(Arc::clone(&self.place))
     }
 
     fn warn(&self, text: &str) {

@@ -5,7 +5,7 @@ use super::child::{Child, Reading};
 use super::clock::Clock;
 use super::limits::{Limits, RESULT, size};
 use super::outcome::{Made, Outcome};
-use super::slots::Slots;
+use super::slots::{Busy, Slot, Slots};
 use super::source::Source;
 use super::wire::{Ending, Failed, Frame, Job, Kind, STOPPED, beginning};
 use crate::process::Exit;
@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 const LAST_WORD: Duration = Duration::from_millis(250);
 /// How long calls that were cancelled may take to end.
 const GRACE: Duration = Duration::from_millis(250);
+/// Of calls that wait, what is read only to learn whether the program waits for them.
+const ASIDE: usize = 4 * 1024 * 1024;
 /// What a frame has beside its input, a name for example.
 const BESIDE: usize = 64 * 1024;
 
@@ -36,6 +39,8 @@ pub(super) struct Program<'a> {
     /// Run also where no filter of system calls can be had.
     pub(super) unfiltered: bool,
     pub(super) slots: &'static Slots,
+    /// The place of the program that runs this one.
+    pub(super) within: Option<Arc<Semaphore>>,
     pub(super) cancel: &'a CancellationToken,
 }
 
@@ -59,9 +64,9 @@ impl Program<'_> {
         let slot = tokio::select! {
             biased;
             () = self.cancel.cancelled() => return Outcome::failed(cancelled()),
-            slot = self.slots.take() => slot,
+            place = self.place() => place,
         };
-        let Ok(slot) = slot else {
+        let Ok((slot, _within)) = slot else {
             let message = "as many programs run and wait as may; try again later";
             return Outcome::failed(Failed::new("busy", message));
         };
@@ -75,7 +80,7 @@ impl Program<'_> {
         };
         let job = serde_json::to_vec(&self.job()).unwrap_or_default();
         child.send(Kind::Job, 0, job);
-        let clock = Clock::new(Duration::from_millis(self.limits.wall_ms), Some(slot));
+        let clock = Clock::new(Duration::from_millis(self.limits.wall_ms), slot);
         let kill = CancellationToken::new();
         let run = Run {
             program: self,
@@ -84,12 +89,23 @@ impl Program<'_> {
             clock: Arc::new(clock),
             open: FuturesUnordered::new(),
             queued: VecDeque::new(),
+            queued_bytes: 0,
+            asked: false,
+            given: 0,
             calls_cancel: CancellationToken::new(),
             ending: None,
             finished: false,
             outcome: Outcome::default(),
         };
         run.until_ended(running.ended(&kill), &kill).await
+    }
+
+    /// Who waited for one of the daemon's places while its own program holds one could wait for itself.
+    async fn place(&self) -> Result<(Option<Slot>, Option<OwnedSemaphorePermit>), Busy> {
+        match &self.within {
+            None => Ok((Some(self.slots.take().await?), None)),
+            Some(within) => Ok((None, Arc::clone(within).acquire_owned().await.ok())),
+        }
     }
 
     /// Why it cannot even begin.
@@ -139,6 +155,15 @@ struct Ended {
     ms: u64,
 }
 
+/// A call that waits for its turn.
+struct Queued {
+    id: u32,
+    /// Its place among the calls made.
+    at: usize,
+    input: Value,
+    bytes: usize,
+}
+
 /// A running program.
 struct Run<'a> {
     program: &'a Program<'a>,
@@ -146,8 +171,14 @@ struct Run<'a> {
     child: Child,
     clock: Arc<Clock>,
     open: FuturesUnordered<BoxFuture<'static, Ended>>,
-    /// Calls beyond those that may run at once. Nothing is read while it is as long as that again.
-    queued: VecDeque<(u32, usize, Value)>,
+    /// Calls beyond those that may run at once. Nothing is read while it is as long as that again, but to learn whether the
+    /// program waits.
+    queued: VecDeque<Queued>,
+    queued_bytes: usize,
+    /// Whether it was asked to say when it waits, since it was given something.
+    asked: bool,
+    /// How often it was given something.
+    given: u32,
     calls_cancel: CancellationToken,
     ending: Option<Ending>,
     finished: bool,
@@ -196,7 +227,13 @@ impl Run<'_> {
         loop {
             self.start_queued();
             let room = self.queued.len() < size(self.program.limits.in_flight);
-            let reading = if room { Reading::On } else { Reading::Off };
+            let listens = self.asked && self.queued_bytes < ASIDE;
+            let reading = if room || listens {
+                Reading::On
+            } else {
+                Reading::Off
+            };
+            let asked = self.asked;
             let until = last_word.unwrap_or_else(Instant::now);
             tokio::select! {
                 biased;
@@ -204,6 +241,10 @@ impl Run<'_> {
                 exit = &mut *ended => {
                     let cut = last_word.map(|_| Cut::Timeout);
                     return (Some(exit), cut);
+                }
+                () = clock.asks(), if !asked => {
+                    self.asked = true;
+                    self.child.send(Kind::Idle, self.given, "");
                 }
                 () = sleep_until(until), if last_word.is_some() => return (None, Some(Cut::Timeout)),
                 () = &mut over, if last_word.is_none() => {
@@ -238,8 +279,11 @@ impl Run<'_> {
             }
             Kind::Settled if self.ending.is_none() => {
                 let ending = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+                // Of one that failed nobody knows what it would have awaited.
+                if let Ending::Returned(_) = &ending {
+                    self.outcome.not_awaited = self.open.len() + self.queued.len();
+                }
                 self.ending = Some(ending);
-                self.outcome.not_awaited = self.open.len() + self.queued.len();
             }
             Kind::Settled => {}
             Kind::Finished => {
@@ -247,7 +291,10 @@ impl Run<'_> {
                 let notes: Vec<String> = serde_json::from_slice(&text).unwrap_or_default();
                 self.outcome.notes.extend(notes.into_iter().take(8));
             }
-            Kind::Job | Kind::Result | Kind::Failed | Kind::Stop => {
+            // Of an answer that crossed what it was given nobody knows whether it still holds.
+            Kind::Idling if id == self.given => self.clock.idles(true),
+            Kind::Idling => {}
+            Kind::Job | Kind::Result | Kind::Failed | Kind::Stop | Kind::Idle => {
                 return Err(format!("it sent a frame of the kind {kind:?}"));
             }
         }
@@ -265,15 +312,27 @@ impl Run<'_> {
             ok: false,
             ms: 0,
         });
-        self.queued
-            .push_back((id, self.outcome.calls.len() - 1, input));
+        self.queued_bytes += text.len();
+        self.queued.push_back(Queued {
+            id,
+            at: self.outcome.calls.len() - 1,
+            input,
+            bytes: text.len(),
+        });
         Ok(())
     }
 
     fn start_queued(&mut self) {
         while self.open.len() < size(self.program.limits.in_flight)
-            && let Some((id, at, input)) = self.queued.pop_front()
+            && let Some(queued) = self.queued.pop_front()
         {
+            let Queued {
+                id,
+                at,
+                input,
+                bytes,
+            } = queued;
+            self.queued_bytes -= bytes;
             let tool = self.outcome.calls[at].tool.clone();
             let clock = Arc::clone(&self.clock);
             let running = (self.caller)(tool, input, Arc::clone(&clock), self.calls_cancel.clone());
@@ -293,6 +352,9 @@ impl Run<'_> {
             Ok(value) => (Kind::Result, self.cut(&value)),
             Err(failed) => (Kind::Failed, json!(*failed).to_string()),
         };
+        self.clock.idles(false);
+        self.asked = false;
+        self.given += 1;
         self.child.send(kind, id, text);
     }
 
@@ -317,8 +379,10 @@ impl Run<'_> {
 
     /// Calls that still run have nobody to tell; they are cancelled, and end as everybody's do.
     async fn abandon_calls(&mut self) {
+        let waiting = self.clock.waiting();
+        self.outcome.not_run = self.queued.len() + waiting;
+        self.outcome.abandoned = self.open.len().saturating_sub(waiting);
         self.queued.clear();
-        self.outcome.abandoned = self.open.len();
         self.calls_cancel.cancel();
         let deadline = Instant::now() + GRACE;
         while !self.open.is_empty() {

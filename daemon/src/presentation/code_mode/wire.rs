@@ -21,6 +21,8 @@ pub(super) enum Kind {
     Failed,
     /// To the child: end now.
     Stop,
+    /// To the child: say when nothing is left to do but to wait.
+    Idle,
     /// From the child, first: what guards it. A text says why there is no filter.
     Ready,
     /// From the child: a call; an array of the tool's name and its input.
@@ -29,20 +31,24 @@ pub(super) enum Kind {
     Log,
     /// From the child, once: how the program ended, an `Ending`. Calls that it did not wait for may still run.
     Settled,
+    /// From the child: nothing is left to do; the number is that of the question.
+    Idling,
     /// From the child, last: what else is worth saying, an array of texts.
     Finished,
 }
 
 /// In the order of their numbers.
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 11] = [
     Kind::Job,
     Kind::Result,
     Kind::Failed,
     Kind::Stop,
+    Kind::Idle,
     Kind::Ready,
     Kind::Call,
     Kind::Log,
     Kind::Settled,
+    Kind::Idling,
     Kind::Finished,
 ];
 

@@ -4,6 +4,7 @@
 use super::PROGRAM;
 use crate::presentation::code_mode::source::Source;
 use crate::presentation::code_mode::wire::{Ending, Failed, Returned, beginning};
+use crate::toolbox::result::DEEPEST;
 use rquickjs::{Exception, Object, Value};
 use serde_json::json;
 
@@ -46,19 +47,24 @@ pub(super) fn thrown(value: &Object<'_>) -> Failed {
     let member = |name: &str| value.get::<_, Option<String>>(name).ok().flatten();
     let at = member("stack").and_then(|stack| place(&stack));
     let message = member("message").unwrap_or_default();
+    let message = short(&message, MESSAGE);
     if let Some(code) = member("code") {
         return Failed {
-            tool: member("tool"),
+            tool: member("tool").map(|tool| short(&tool, NAME)),
             retryable: value.get("retryable").unwrap_or(false),
-            details: member("details").and_then(|details| serde_json::from_str(&details).ok()),
+            details: member("details").and_then(|details| short_details(&details)),
             at,
-            ..Failed::new(&code, &message)
+            ..Failed::new(&short(&code, NAME), &message)
         };
     }
     let failed = match member("error") {
-        Some(name) => of_error(&name, &message),
+        Some(name) => of_error(&short(&name, NAME), &message),
         None => match member("value") {
-            Some(value) => Failed::new("thrown", &format!("the program threw {value}")),
+            Some(value) if value == "null" => Failed::new("thrown", THREW_NULL),
+            Some(value) => {
+                let value = short(&value, MESSAGE);
+                Failed::new("thrown", &format!("the program threw {value}"))
+            }
             // There was no memory left to say anything.
             None => Failed::new("memory", OUT_OF_MEMORY),
         },
@@ -66,7 +72,40 @@ pub(super) fn thrown(value: &Object<'_>) -> Failed {
     Failed { at, ..failed }
 }
 
-const OUT_OF_MEMORY: &str = "the program needs more memory than it may have";
+/// The most that is told of what was thrown, in bytes.
+const MESSAGE: usize = 8 * 1024;
+/// Of a name or a code.
+const NAME: usize = 256;
+/// Of the details of a failure, as JSON.
+const DETAILS: usize = 64 * 1024;
+/// Also what is thrown where there is no memory left for an error.
+const THREW_NULL: &str = "the program threw null";
+
+/// A text that is at most so long, and says it when it was cut.
+fn short(text: &str, most: usize) -> String {
+    let cut = beginning(text, most);
+    match cut.len() < text.len() {
+        true => format!("{cut} [cut: it has {} bytes]", text.len()),
+        false => text.to_owned(),
+    }
+}
+
+fn short_details(json: &str) -> Option<serde_json::Value> {
+    match tidy(json, DEEPEST) {
+        Ok(json) if json.len() <= DETAILS => serde_json::from_str(&json).ok(),
+        Ok(json) => Some(short(&json, DETAILS).into()),
+        Err(TooDeep) => Some(short(json, DETAILS).into()),
+    }
+}
+
+/// Whether a program fails in this way, too, where it has no memory left to fail in its own.
+pub(super) fn is_vague(failed: &Failed) -> bool {
+    let of_the_engine = failed.code == "thrown" && failed.message.starts_with("InternalError");
+    let vague = ["never_settles", "unserialisable"].contains(&&*failed.code);
+    vague || of_the_engine || failed.message == THREW_NULL
+}
+
+pub(super) const OUT_OF_MEMORY: &str = "the program needs more memory than it may have";
 
 fn of_error(name: &str, message: &str) -> Failed {
     match (name, message) {
@@ -183,6 +222,18 @@ mod tests {
     fn brackets_in_strings_are_no_depth() {
         assert!(tidy(r#"[["[[[[\"[[", {}]]"#, 3).is_ok());
         assert_eq!(tidy("[[[[]]]]", 3), Err(TooDeep));
+    }
+
+    #[test]
+    fn what_was_thrown_is_told_as_far_as_it_is_short() {
+        assert_eq!(short("all of it", 9), "all of it");
+        assert_eq!(short("aäb", 2), "a [cut: it has 4 bytes]");
+        assert_eq!(short_details("{\"page\":7}"), Some(json!({"page": 7})));
+        let long = format!("\"{}\"", "x".repeat(DETAILS));
+        let cut = short_details(&long).unwrap();
+        assert!(cut.as_str().unwrap().len() < DETAILS + 100);
+        let deep = format!("{}{}", "[".repeat(2000), "]".repeat(2000));
+        assert_eq!(short_details(&deep), Some(deep.into()));
     }
 
     #[test]

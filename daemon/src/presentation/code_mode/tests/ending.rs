@@ -216,3 +216,67 @@ async fn memory_and_stack_are_limited_and_a_program_may_catch_that() {
     let caught = run("const f = () => f() + 1; try { f() } catch { return 'caught' }").await;
     assert_eq!(caught["result"], "caught");
 }
+
+#[tokio::test]
+async fn what_is_thrown_is_cut_and_never_a_crash() {
+    for code in [
+        "await tools.echo({}); throw 'x'.repeat(4e6)",
+        "await tools.echo({}); throw new Error('x'.repeat(4e6))",
+        "await tools.echo({}); throw new ToolFailure({code: 'y'.repeat(4e6), message: 'x'.repeat(4e6), details: 'z'.repeat(4e6)})",
+        "await tools.echo({}); await tools['n'.repeat(4e6)]({})",
+    ] {
+        let failed = run(code).await;
+        assert_ne!(failed["code"], "crashed", "{}", &failed.to_string()[..200]);
+        assert!(failed.to_string().len() < 100_000);
+        assert_eq!(failed["calls"][0]["tool"], "echo");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_has_no_memory_left_is_told_so_however_it_ends() {
+    let build = "await tools.echo({}); const o = {}; for (let i = 0; i < 6e5; i++) o['key' + i] = i; return o";
+    for code in [
+        build,
+        "await tools.echo({}); return Array.from({length: 400000}, (_, i) => ({id: i, name: 'item ' + i}))",
+        "await tools.echo({}); return {a: 'x'.repeat(3e7)}",
+    ] {
+        let failed = run(code).await;
+        assert_eq!(failed["code"], "memory", "{failed}");
+    }
+    // What caught it, and goes on, ends as it says.
+    let caught = "try { 'x'.repeat(1e9).split('') } catch { } throw 'mine'";
+    assert_eq!(run(caught).await["code"], "thrown");
+}
+
+#[tokio::test]
+async fn the_deepest_result_comes_whole_and_a_deeper_one_is_no_null() {
+    let nested =
+        |deep: usize| format!("let x = 1; for (let i = 0; i < {deep}; i++) x = {{a: x}}; return x");
+    let mut bench = Bench::new();
+    bench.limits.depth = Some(100);
+    let whole = bench.run(&nested(100)).await;
+    let mut inner = &whole["result"];
+    for _ in 0..100 {
+        inner = &inner["a"];
+    }
+    assert_eq!(inner, 1);
+    assert_eq!(bench.run(&nested(101)).await["code"], "unserialisable");
+    let input = "let x = 1; for (let i = 0; i < 130; i++) x = {a: x};
+        try { return await tools.echo({x}) } catch (e) { return e.message }";
+    let told = "cannot call echo: its input is more than 100 deep";
+    assert_eq!(run(input).await["result"], told);
+}
+
+#[tokio::test]
+async fn notes_say_of_open_calls_what_is_true() {
+    let mut bench = Bench::new();
+    bench.limits.wall_ms = Some(200);
+    let failed = bench.run("return await tools.slow({ms: 60000})").await;
+    assert_eq!(failed["code"], "timeout");
+    let ran = "1 call was cancelled while running: the outcome is not known";
+    assert_eq!(failed["notes"], json!([ran]));
+    bench.limits.in_flight = Some(1);
+    let code = "return await Promise.all([tools.slow({ms: 60000}), tools.slow({})])";
+    let waited = "1 call was still waiting and not run";
+    assert_eq!(bench.run(code).await["notes"], json!([ran, waited]));
+}

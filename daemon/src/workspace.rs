@@ -202,6 +202,7 @@ impl Workspace {
             let standing = shared.trusts.standing(cwd);
             let files = permissions::load(&shared.places, cwd, &standing);
             let words = agents_md::problem(cwd).into_iter();
+            let words = words.chain(skills::problems(shared, cwd));
             let all = standing.problem.into_iter().chain(files.problems);
             all.chain(words).collect()
         });

@@ -73,7 +73,29 @@ pub(super) fn of(shared: &Shared, cwd: &Path) -> Vec<Skill> {
     all
 }
 
+/// Why skills of a directory do not count.
+pub(super) fn problems(shared: &Shared, cwd: &Path) -> Vec<String> {
+    if cwd == shared.places.home {
+        return Vec::new();
+    }
+    let found = folders(&cwd.join(".agents/skills")).into_iter();
+    let found = found.map(|folder| folder.join("SKILL.md"));
+    let opened = found.map(|path| (file::open_below(cwd, &path).err(), path));
+    let told = opened.filter_map(|(error, path)| {
+        let error = error.filter(|error| !file::missing(error))?;
+        Some(format!("cannot use {}: {error}", path.display()))
+    });
+    told.collect()
+}
+
 fn inside(known: &Known, folder: &Path, within: Option<&Path>) -> Vec<Skill> {
+    let found = folders(folder).into_iter();
+    found
+        .filter_map(|folder| known.skill(folder, within))
+        .collect()
+}
+
+fn folders(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -86,9 +108,6 @@ fn inside(known: &Known, folder: &Path, within: Option<&Path>) -> Vec<Skill> {
     folders.retain(|path| !hidden(path));
     folders.sort();
     folders
-        .into_iter()
-        .filter_map(|folder| known.skill(folder, within))
-        .collect()
 }
 
 impl Known {

@@ -6,6 +6,7 @@ use protocol::approval::TrustState;
 use protocol::tool::Policy::{self, Allow, Ask, Deny};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -353,6 +354,34 @@ async fn answers_at_once_are_all_written() {
     let written: Value = serde_json::from_str(&place.written()).unwrap();
     assert_eq!(written["execute"].as_object().unwrap().len(), 20);
     assert_eq!(place.run("make 7").await, Allow);
+}
+
+#[tokio::test]
+async fn a_skill_that_is_a_link_out_of_the_directory_is_not_read_and_that_is_told() {
+    let place = Place::new();
+    let own = place.cwd().join(".agents/skills");
+    let users = place.root.path().join("home/.agents/skills");
+    let text = |name: &str| format!("---\nname: {name}\ndescription: d\n---\nbody\n");
+    fs::create_dir_all(own.join("out")).unwrap();
+    fs::create_dir_all(own.join("kept")).unwrap();
+    fs::create_dir_all(users.join("linked")).unwrap();
+    fs::write(place.root.path().join("elsewhere.md"), text("elsewhere")).unwrap();
+    fs::write(place.cwd().join("beside.md"), text("beside")).unwrap();
+    symlink("../../../../elsewhere.md", own.join("out/SKILL.md")).unwrap();
+    symlink("../../../beside.md", own.join("kept/SKILL.md")).unwrap();
+    // A user's own files lie where the user wants them.
+    symlink("../../../../elsewhere.md", users.join("linked/SKILL.md")).unwrap();
+    let skills = place.workspace().skills().await;
+    let names: Vec<_> = skills.iter().map(|skill| skill.name.as_str()).collect();
+    assert_eq!(names, ["beside", "elsewhere"]);
+    let elsewhere = skills.iter().find(|skill| skill.name == "elsewhere");
+    assert!(elsewhere.unwrap().folder.starts_with(&users));
+    let problems = place.workspace().problems().await;
+    assert!(
+        problems[0].contains("out/SKILL.md leads out of"),
+        "{problems:?}"
+    );
+    assert_eq!(problems.len(), 1);
 }
 
 #[tokio::test]

@@ -1,12 +1,15 @@
 //! `git`: some of its commands, with arguments that no shell reads. Never lets an option run another program.
 
+mod ask;
 mod filters;
+mod place;
 
 use super::arguments::{self, Arguments};
 use super::{environment, execute};
 use crate::process::Spawn;
 use crate::toolbox::tool::{Access, Call, Outcome, Tool};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -77,6 +80,8 @@ const LOOKING: &[&str] = &[
     "gpg.x509.program=false",
     "gpg.ssh.program=false",
     "gpg.ssh.defaultKeyCommand=false",
+    // The first line of a file that is no list of commits would be told.
+    "blame.ignoreRevsFile=",
     "format.pretty=medium",
 ];
 
@@ -198,11 +203,7 @@ async fn git(call: Call, arguments: Arguments) -> Outcome {
         // Also what a repository would have fetched for it, by whatever program.
         env.insert("GIT_ALLOW_PROTOCOL".to_owned(), "none".to_owned());
     }
-    let filters = match compares(command) {
-        true => filters::disarmed(&env, &call.cwd, &call.cancel).await,
-        false => Ok(Vec::new()),
-    };
-    let filters = match filters {
+    let filters = match before(command, &env, &call).await {
         Ok(filters) => filters,
         Err(why) => return Ok(arguments::failure(why)),
     };
@@ -223,6 +224,25 @@ async fn git(call: Call, arguments: Arguments) -> Outcome {
         timeout: Some(TIMEOUT),
     };
     Ok(execute::run(&call, spawn).await)
+}
+
+/// What has to be seen to before a look at a repository that anybody may have made: settings that take its filters away.
+async fn before(
+    command: &str,
+    env: &BTreeMap<String, String>,
+    call: &Call,
+) -> Result<Vec<String>, String> {
+    // Where a person says where the repository is, it is there.
+    let is_told = ["GIT_DIR", "GIT_WORK_TREE"]
+        .iter()
+        .any(|name| env.contains_key(*name));
+    if does(command) != Some(Does::Change) && !is_told {
+        place::check(env, &call.cwd, &call.cancel).await?;
+    }
+    match compares(command) {
+        true => filters::disarmed(env, &call.cwd, &call.cancel).await,
+        false => Ok(Vec::new()),
+    }
 }
 
 /// Whether it looks at files outside the store, which filters may stand before.

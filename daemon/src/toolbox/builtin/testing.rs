@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(in crate::toolbox) struct Bench {
     folder: TempDir,
+    below: PathBuf,
     port: Arc<Port>,
     pub(in crate::toolbox) env: BTreeMap<String, String>,
 }
@@ -30,13 +31,19 @@ impl Bench {
         ];
         Self {
             folder,
+            below: PathBuf::new(),
             port: Arc::default(),
             env: env.into(),
         }
     }
 
     pub(in crate::toolbox) fn cwd(&self) -> PathBuf {
-        self.folder.path().join("work")
+        self.folder.path().join("work").join(&self.below)
+    }
+
+    /// From now on tools work in this folder of it.
+    pub(in crate::toolbox) fn enter(&mut self, folder: &str) {
+        self.below.push(folder);
     }
 
     pub(in crate::toolbox) fn spill_dir(&self) -> PathBuf {

@@ -1,15 +1,11 @@
 //! Filters that a repository configures for itself: commands that git runs over files when it only compares them.
 //! Must never touch those of the user's own settings, such as for large files.
 
-use crate::process::{self, Exit, Spawn};
+use super::ask::{Answer, ask};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-const TIMEOUT: Duration = Duration::from_secs(10);
-/// More than any repository has for honest reasons.
-const LONGEST: usize = 64 * 1024;
 /// What takes a filter away: one without a command does nothing, and then it must not be required.
 const NONE: [(&str, &str); 4] = [
     ("clean", ""),
@@ -51,32 +47,16 @@ async fn of_repository(
         "--get-regexp",
         r"^filter\..*\.(clean|smudge|process)$",
     ];
-    let spawn = Spawn {
-        program: "git".into(),
-        args: args.iter().map(Into::into).collect(),
-        cwd: cwd.to_owned(),
-        env: env.clone(),
-        stdin: None,
-        timeout: Some(TIMEOUT),
-    };
-    let mut output = Vec::new();
-    let mut keep = |bytes: &[u8]| {
-        let room = (LONGEST + 1).saturating_sub(output.len());
-        output.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    };
-    match process::run(spawn, cancel, &mut keep).await {
-        Exit::Code(0) if output.len() <= LONGEST => named(&output),
-        Exit::Code(0) => Err("the repository configures too many filters to look at".to_owned()),
+    let Answer { code, output } = ask(&args, env, cwd, cancel).await?;
+    match code {
+        0 => named(&output),
         // None matches.
-        Exit::Code(1) => Ok(BTreeSet::new()),
+        1 => Ok(BTreeSet::new()),
         // Where its settings cannot be read the command itself says so.
-        Exit::Code(_) if output.starts_with(b"fatal:") || output.starts_with(b"error:") => {
+        _ if output.starts_with(b"fatal:") || output.starts_with(b"error:") => {
             Err(String::from_utf8_lossy(&output).trim_end().to_owned())
         }
-        Exit::Code(code) => Err(format!("git config ended with {code}")),
-        Exit::NotStarted(why) => Err(why),
-        Exit::Cancelled => Err("cancelled".to_owned()),
-        Exit::Signal(_) | Exit::TimedOut => Err("git config did not end".to_owned()),
+        code => Err(format!("git config ended with {code}")),
     }
 }
 

@@ -280,3 +280,70 @@ fn only_looking_counts_as_reading() {
         );
     }
 }
+
+/// A folder `in` with a repository, and one `beside` that it is none of its business to show; then the line runs in `in`.
+async fn two(line: &str) -> Bench {
+    let mut bench = repository().await;
+    let make = |name: &str, text: &str| {
+        format!(
+            "git init -q -b main {name}; echo {text} > {name}/file; git -C {name} add file; \
+             git -C {name} commit -qm {text}"
+        )
+    };
+    let (other, own) = (make("beside", "topsecret"), make("in", "plain"));
+    prepare(&bench, &format!("{other}; {own}; cd in; {line}")).await;
+    bench.enter("in");
+    bench
+}
+
+#[tokio::test]
+async fn a_repository_that_leads_elsewhere_is_not_looked_at_unasked() {
+    let leads = [
+        "git config core.worktree $PWD/../beside",
+        "rm -rf .git; echo gitdir: ../beside/.git > .git",
+        "rm -rf .git; ln -s ../beside/.git .git",
+        "echo ../../beside/.git > .git/commondir",
+        "rm -rf .git/refs; ln -s ../../beside/.git/refs .git/refs",
+        "rm -rf .git/objects; ln -s ../../beside/.git/objects .git/objects",
+        "echo ../../../beside/.git/objects > .git/objects/info/alternates",
+        "mv .git/* .; rm -rf .git; git config core.bare false; git config core.worktree $PWD/../beside",
+    ];
+    for lead in leads {
+        let bench = two(lead).await;
+        let looks: [(&str, &[&str]); 3] = [("diff", &[]), ("log", &["-p"]), ("status", &[])];
+        for (command, args) in looks {
+            let result = run(&bench, command, args).await;
+            let error = result["error"].as_str().unwrap_or_default();
+            assert!(error.contains("elsewhere"), "{lead}, {command}: {result:?}");
+            assert!(error.contains("run git by execute"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_repository_whose_store_lies_elsewhere_for_good_reasons_is_looked_at() {
+    let trees = [
+        "cd ..; rm -rf in; git -C beside worktree add -q ../in",
+        "cd ..; rm -rf in; git -c protocol.file.allow=always submodule --quiet add ./beside in",
+        "cd ..; rm -rf in; git clone -q --bare beside in",
+        "git config user.name x",
+    ];
+    for tree in trees {
+        let mut bench = two(tree).await;
+        let result = run(&bench, "log", &["--format=%s"]).await;
+        assert_eq!(result["exit_status"], 0, "{tree}: {result:?}");
+        std::fs::create_dir_all(bench.cwd().join("objects/deep")).unwrap();
+        bench.enter("objects/deep");
+        let result = run(&bench, "log", &["--format=%s"]).await;
+        assert_eq!(result["exit_status"], 0, "{tree}, deep: {result:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_a_person_points_at_is_looked_at() {
+    let mut bench = two("rm -rf .git").await;
+    let git_dir = bench.cwd().join("../beside/.git").display().to_string();
+    bench.env.insert("GIT_DIR".into(), git_dir);
+    let result = run(&bench, "log", &["--format=%s"]).await;
+    assert_eq!(result["content"], "topsecret\n", "{result:?}");
+}

@@ -70,18 +70,26 @@ pub(crate) fn files(trust: &Trust) -> String {
             _ => "",
         };
         let diff = file.diff.as_deref().unwrap_or_default().lines();
+        let unshown = file.unshown.iter().map(|why| format!("({why})"));
         let diff: String = diff
-            .map(|line| format!("\n        {}", spell_out(line)))
+            .map(str::to_owned)
+            .chain(unshown)
+            .map(|line| format!("\n        {}", spell_out(&line)))
             .collect();
         let broken = file.problem.as_deref();
         let broken =
             broken.map_or_else(String::new, |why| format!("  (broken: {})", spell_out(why)));
-        format!("    {}{changed}{broken}{diff}", spell_out(&file.path))
+        format!("    {}{changed}{broken}{diff}", name(&file.path))
     };
-    let gone = |path: &String| format!("    {}  (removed)", spell_out(path));
+    let gone = |path: &String| format!("    {}  (removed)", name(path));
     let files = trust.files.iter().map(show);
     let lines = files.chain(trust.removed.iter().map(gone));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A path on one line, whatever is in it.
+fn name(path: &str) -> String {
+    spell_out(path).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 fn question(paint: Paint, trust: &Trust) -> String {
@@ -123,12 +131,15 @@ mod tests {
         let trust = serde_json::from_value(serde_json::json!({
             "cwd": "/w", "state": "changed", "removed": [".agents/mcp.json"],
             "files": [{"path": ".agents/plugins/a.py", "changed": true, "diff": "-one\n+two"},
-                      {"path": ".agents/tools/b.sh", "changed": true, "added": true},
+                      {"path": ".agents/tools/b.sh", "changed": true, "added": true, "diff": "+x",
+                       "unshown": "7 lines more"},
+                      {"path": ".agents/tools/x\n    y.sh", "changed": false},
                       {"path": ".agents/tools/c.sh", "changed": false}],
         }));
         let shown = files(&trust.unwrap());
         let expected = "    .agents/plugins/a.py  (changed)\n        -one\n        +two\n    \
-                        .agents/tools/b.sh  (new)\n    .agents/tools/c.sh\n    .agents/mcp.json  (removed)";
+                        .agents/tools/b.sh  (new)\n        +x\n        (7 lines more)\n    \
+                        .agents/tools/x\\n    y.sh\n    .agents/tools/c.sh\n    .agents/mcp.json  (removed)";
         assert_eq!(shown, expected);
     }
 

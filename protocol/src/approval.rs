@@ -92,9 +92,12 @@ pub struct TrustFile {
     /// Whether it was not there when the directory was decided on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub added: bool,
-    /// How a small text differs from what was decided on: lines with `+`, `-` or a space in front.
+    /// How a text differs from what was decided on: lines with `+`, `-` or a space in front. All of it where it is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
+    /// What of that is not in `diff`, why, and where it can be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unshown: Option<String>,
     /// Why it could not be used, were it trusted: what is wrong in it, and where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

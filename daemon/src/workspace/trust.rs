@@ -231,24 +231,49 @@ impl Trusts {
             _ => None,
         };
         let decided = decided.and_then(|mut book| book.directories.remove(&trust.cwd));
-        for file in &mut trust.files {
-            let digest = decided.as_ref().and_then(|was| was.files.get(&file.path));
-            file.diff = digest
-                .filter(|_| file.changed)
-                .and_then(|digest| self.difference(&cwd.join(&file.path), digest));
-            if file.path == permissions::NAME {
-                file.problem = permissions::problem(&cwd);
+        for file in trust.files.iter_mut().filter(|file| file.changed) {
+            let digest = decided.as_ref().map(|was| was.files.get(&file.path));
+            if let Some(digest) = digest {
+                (file.diff, file.unshown) =
+                    self.difference(&cwd.join(&file.path), digest.map(String::as_str));
             }
+        }
+        let own_rules = |file: &&mut TrustFile| file.path == permissions::NAME;
+        for file in trust.files.iter_mut().filter(own_rules) {
+            file.problem = permissions::problem(&cwd);
         }
         trust
     }
 
-    fn difference(&self, path: &Path, digest: &str) -> Option<String> {
+    /// How a file differs from what was decided on, and what of that is not shown; of one that is new, all of it.
+    fn difference(&self, path: &Path, digest: Option<&str>) -> (Option<String>, Option<String>) {
         if kept::is_secret(path) {
-            return None;
+            let why = "passwords may stand in it, so that it is neither kept nor shown";
+            return (None, Some(why.to_owned()));
         }
-        let (old, new) = (self.shared.kept.get(digest)?, kept::read(path)?);
-        diff::of(&old, &new).filter(|diff| !diff.is_empty())
+        let old = match digest {
+            Some(digest) => match self.shared.kept.get(digest) {
+                Some(old) => old,
+                None => return (None, Some(kept::NOT_KEPT.to_owned())),
+            },
+            None => String::new(),
+        };
+        let Some(new) = kept::read(path) else {
+            return (None, Some(kept::NOT_READ.to_owned()));
+        };
+        if old == new && digest.is_some() {
+            let why = "the text is the same; whether it may be executed is not";
+            return (None, Some(why.to_owned()));
+        }
+        let shown = diff::of(&old, &new);
+        let old = digest.and_then(|digest| self.shared.kept.place(digest));
+        let all = match old {
+            Some(old) => format!("diff {} {}", old.display(), path.display()),
+            None => path.display().to_string(),
+        };
+        let more =
+            (shown.more > 0).then(|| format!("{} lines more, all are in: {all}", shown.more));
+        (Some(shown.text).filter(|text| !text.is_empty()), more)
     }
 
     fn remember(&self, cwd: &Path, state: TrustState) {
@@ -284,6 +309,7 @@ fn judged(cwd: &Path, scan: &Scan, decision: Option<&Decision>) -> Trust {
         changed: changed(name, digest),
         added: decided.is_some_and(|decided| !decided.contains_key(name)),
         diff: None,
+        unshown: None,
         problem: None,
     });
     let gone = |name: &&String| !scan.files.contains_key(*name);
@@ -442,11 +468,15 @@ mod tests {
         place.put("plugins/a.py", "one\ntwo\n");
         place.put("config.toml", "[[hooks]]\n");
         place.put("mcp.json", "{}");
+        place.put("plugins/long", &"x".repeat(300 * 1024));
+        place.put("plugins/other", &"old\n".repeat(400));
         place.put(".env", "PASSWORD=1");
         place.trusts.answer(&place.cwd(), true).await.unwrap();
         place.put("plugins/a.py", "one\n2\n");
         place.put("tools/new.sh", "x");
         place.put(".env", "PASSWORD=2");
+        place.put("plugins/long", &"y".repeat(300 * 1024));
+        place.put("plugins/other", &"new\n".repeat(400));
         fs::remove_file(place.cwd().join(".agents/mcp.json")).unwrap();
         let trust = place.trusts.check(&place.cwd()).await;
         assert_eq!(trust.state, Changed);
@@ -456,22 +486,39 @@ mod tests {
             let file = trust.files.iter().find(|file| file.path == name).unwrap();
             (file.changed, file.added, file.diff.as_deref())
         };
+        let unshown = |name: &str| {
+            let name = format!(".agents/{name}");
+            let file = trust.files.iter().find(|file| file.path == name).unwrap();
+            file.unshown.clone().unwrap_or_default()
+        };
         assert_eq!(of("plugins/a.py"), (true, false, Some(" one\n-two\n+2")));
-        assert_eq!(of("tools/new.sh"), (true, true, None));
+        assert_eq!(of("tools/new.sh"), (true, true, Some("+x")));
         assert_eq!(of("config.toml"), (false, false, None));
         assert_eq!(
             of(".env"),
             (true, false, None),
             "no password is copied or shown"
         );
+        assert!(unshown(".env").starts_with("passwords may stand in it"));
+        assert_eq!(unshown("plugins/a.py"), "");
+        assert_eq!(of("plugins/long"), (true, false, None));
+        assert!(unshown("plugins/long").starts_with("what was agreed to is not kept"));
+        let all = unshown("plugins/other");
+        let (count, files) = all.split_once(" lines more, all are in: diff ").unwrap();
+        assert_eq!(count, "600");
+        let [old, new] = files.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{files}")
+        };
+        assert_eq!(fs::read_to_string(old).unwrap(), "old\n".repeat(400));
+        assert!(new.ends_with(".agents/plugins/other"), "{new}");
         let copies = || {
             fs::read_dir(place.root.path().join("state/trusted"))
                 .unwrap()
                 .count()
         };
-        assert_eq!(copies(), 3);
+        assert_eq!(copies(), 4);
         place.trusts.answer(&place.cwd(), true).await.unwrap();
-        assert_eq!(copies(), 3, "copies that no decision rests on go");
+        assert_eq!(copies(), 4, "copies that no decision rests on go");
         let again = place.trusts.check(&place.cwd()).await;
         assert_eq!((again.state, again.removed.len()), (Trusted, 0));
     }

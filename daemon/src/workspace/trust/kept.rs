@@ -10,8 +10,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The longest that is kept, and how much of one decision.
-const LONGEST: u64 = 64 * 1024;
-const ALL: usize = 4 * 1024 * 1024;
+const LONGEST: u64 = 256 * 1024;
+const ALL: usize = 16 * 1024 * 1024;
+
+/// Why a difference is not shown.
+pub(super) const NOT_KEPT: &str =
+    "what was agreed to is not kept: it is no text, or longer than 256 KiB";
+pub(super) const NOT_READ: &str = "it cannot be shown: it is no text, or longer than 256 KiB";
 
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -62,8 +67,13 @@ impl Kept {
         }
     }
 
+    /// Where the copy of what has this digest is, if there is one.
+    pub(super) fn place(&self, digest: &str) -> Option<PathBuf> {
+        Some(self.folder.join(bare(digest)?))
+    }
+
     pub(super) fn get(&self, digest: &str) -> Option<String> {
-        let text = read(&self.folder.join(bare(digest)?))?;
+        let text = read(&self.place(digest)?)?;
         // Somebody may have written there.
         (digest_of(text.as_bytes()) == bare(digest)?).then_some(text)
     }

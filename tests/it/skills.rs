@@ -62,8 +62,8 @@ fn what_a_site_publishes_is_shown_and_then_taken_and_the_model_can_read_it() {
     let shown = run(&mut client, &session, &format!("/skills fetch {url}")).unwrap();
     for part in [
         "publishes 2 skills",
-        "pdf\n  About pdf\n  SKILL.md  ",
-        "tidy",
+        "pdf\n  Reads forms\n  SKILL.md  ",
+        "tidy\n  (it does not say what it is for)\n",
         "yes [NAME...]",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
@@ -174,6 +174,8 @@ fn what_does_not_fit_its_digest_or_leads_elsewhere_is_left_out_and_the_rest_is_o
 fn older_form_of_an_index_with_files_is_taken_too() {
     let (daemon, mut client, session, site) = start();
     let url = site.url();
+    // Many sites answer with a page where there is nothing.
+    site.put(INDEX, "<!doctype html>");
     let index = json!({"skills": [{"name": "pdf", "description": "Forms", "files": ["SKILL.md", "scripts/run.py"]}]});
     site.put("/.well-known/skills/index.json", index.to_string());
     site.put("/.well-known/skills/pdf/SKILL.md", PDF);

@@ -70,10 +70,11 @@ fn shown(offer: &Offer, here: &[Skill], site: &str) -> String {
         } else {
             ""
         };
-        text.push_str(&format!(
-            "\n\n{}{known}\n  {}",
-            skill.name, skill.description
-        ));
+        let about = match &*skill.description {
+            "" => "(it does not say what it is for)",
+            about => about,
+        };
+        text.push_str(&format!("\n\n{}{known}\n  {about}", skill.name));
         for (path, bytes) in &skill.files {
             text.push_str(&format!("\n  {path}  {} bytes", bytes.len()));
         }

@@ -151,10 +151,9 @@ fn read(folder: PathBuf, within: Option<&Path>) -> Option<Skill> {
     let name = field(head, "name")
         .filter(|name| !name.is_empty())
         .unwrap_or(own);
-    let description = field(head, "description").unwrap_or_default();
     Some(Skill {
         name,
-        description: description.chars().take(DESCRIPTION).collect(),
+        description: head_description(&text),
         folder,
         within: within.map(Path::to_owned),
     })
@@ -212,6 +211,12 @@ fn field(head: &str, name: &str) -> Option<String> {
 /// The name that a `SKILL.md` gives itself.
 fn head_name(text: &str) -> Option<String> {
     field(split(text).0, "name").filter(|name| !name.is_empty())
+}
+
+/// What a `SKILL.md` is for, as the model is told.
+fn head_description(text: &str) -> String {
+    let description = field(split(text).0, "description").unwrap_or_default();
+    description.chars().take(DESCRIPTION).collect()
 }
 
 /// What the system prompt says of them; none when there are none.
@@ -306,7 +311,6 @@ impl Workspace {
         let offer = site::fetch(site).await?;
         let shown = self.shared.skills.shown().get(&offer.site).cloned();
         if shown != Some(offer.digest()) {
-            let site = &offer.site;
             return Err(match shown {
                 None => format!(
                     "what {site} publishes was not shown yet: /skills fetch {site} shows it"

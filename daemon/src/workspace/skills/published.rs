@@ -17,11 +17,10 @@ const NAME: usize = 64;
 const PATH: usize = 200;
 const DEPTH: usize = 8;
 
-/// A skill of an index.
+/// A skill of an index. What that says of it counts nowhere: its own file does.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) name: String,
-    pub(super) description: String,
     pub(super) content: Content,
 }
 
@@ -58,8 +57,6 @@ struct Written {
 struct Skill {
     #[serde(default)]
     name: String,
-    #[serde(default)]
-    description: String,
     #[serde(default, rename = "type")]
     kind: Option<String>,
     #[serde(default)]
@@ -103,11 +100,6 @@ fn entry(skill: Skill, at: &Url) -> Result<Entry, String> {
         (None, None) => return Err("the index says neither its url nor its files".to_owned()),
     };
     Ok(Entry {
-        description: skill
-            .description
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" "),
         name: skill.name,
         content,
     })
@@ -208,7 +200,7 @@ mod tests {
         let index = index(&json!({
             "$schema": "https://schemas.example.com/0.2.0",
             "skills": [
-                {"name": "pdf", "type": "skill-md", "description": "Reads\n forms", "url": "/a/SKILL.md",
+                {"name": "pdf", "type": "skill-md", "url": "/a/SKILL.md",
                  "digest": format!("sha256:{digest}")},
                 {"name": "all", "type": "archive", "url": "all.tar.gz", "digest": format!("sha256:{digest}")},
                 {"name": "old", "files": ["SKILL.md", "scripts/run.py"]},
@@ -218,7 +210,6 @@ mod tests {
         let [pdf, all, old] = &index.entries[..] else {
             panic!("{index:?}")
         };
-        assert_eq!(pdf.description, "Reads forms");
         let Content::Files(files) = &pdf.content else {
             panic!("{pdf:?}")
         };

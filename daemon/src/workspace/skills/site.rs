@@ -1,7 +1,7 @@
 //! Fetches what a site publishes, bounded and from no other host. Must never write anything.
 
-use super::published::{self, Content, Document, PLACES};
-use super::{archive, head_name};
+use super::published::{self, Content, Document, Index, PLACES};
+use super::{archive, head_description, head_name};
 use crate::toolbox::builtin::fetch::{client, document};
 use crate::toolbox::web::is_loopback;
 use crate::workspace::scan::digest_of;
@@ -99,8 +99,7 @@ fn check(url: &Url) -> Result<(), String> {
 
 async fn all(site: &Url) -> Result<Offer, String> {
     let client = client(site).await?;
-    let (at, bytes) = index(&client, site).await?;
-    let index = published::read(&bytes, &at)?;
+    let index = index(&client, site).await?;
     let mut offer = Offer {
         site: shown(site),
         refused: index.refused,
@@ -109,9 +108,9 @@ async fn all(site: &Url) -> Result<Offer, String> {
     let mut left = ALL;
     for entry in index.entries {
         match files(&client, &entry.name, entry.content, &mut left).await {
-            Ok(files) => offer.skills.push(Offered {
+            Ok((description, files)) => offer.skills.push(Offered {
                 name: entry.name,
-                description: entry.description,
+                description,
                 files,
             }),
             Err(why) => offer.refused.push(format!("{:?}: {why}", entry.name)),
@@ -120,26 +119,35 @@ async fn all(site: &Url) -> Result<Offer, String> {
     Ok(offer)
 }
 
-async fn index(client: &Client, site: &Url) -> Result<(Url, Vec<u8>), String> {
+/// The first place that has one. Many sites answer with a page of theirs where there is nothing.
+async fn index(client: &Client, site: &Url) -> Result<Index, String> {
+    let mut unreadable = None;
     for place in PLACES {
         let url = site.join(place).map_err(|error| error.to_string())?;
-        if let Some(bytes) = document(client, &url, INDEX, check).await? {
-            return Ok((url, bytes));
+        let Some(bytes) = document(client, &url, INDEX, check).await? else {
+            continue;
+        };
+        match published::read(&bytes, &url) {
+            Ok(index) => return Ok(index),
+            Err(why) => unreadable = unreadable.or(Some(why)),
         }
     }
     let site = shown(site);
-    Err(format!(
-        "{site} publishes no skills: there is nothing at {}",
-        PLACES.join(" or ")
-    ))
+    Err(unreadable.unwrap_or_else(|| {
+        format!(
+            "{site} publishes no skills: there is nothing at {}",
+            PLACES.join(" or ")
+        )
+    }))
 }
 
+/// What a skill's own file says of itself, which is what the model is told, and all of its files.
 async fn files(
     client: &Client,
     name: &str,
     content: Content,
     left: &mut usize,
-) -> Result<BTreeMap<String, Vec<u8>>, String> {
+) -> Result<(String, BTreeMap<String, Vec<u8>>), String> {
     let files = match content {
         Content::Archive(packed) => {
             let bytes = get(client, &packed, left).await?;
@@ -161,7 +169,7 @@ async fn files(
     let text = std::str::from_utf8(text).map_err(|_| "its SKILL.md is no text")?;
     match head_name(text) {
         Some(own) if own != name => Err(format!("its SKILL.md says that its name is {own:?}")),
-        _ => Ok(files),
+        _ => Ok((head_description(text), files)),
     }
 }
 

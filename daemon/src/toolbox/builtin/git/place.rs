@@ -26,18 +26,31 @@ pub(super) async fn check(
     cwd: &Path,
     cancel: &CancellationToken,
 ) -> Result<(), String> {
+    // The way up says nothing of a bare repository, and where its files are of one that has them elsewhere. None of these
+    // is an error within a repository, so that a word of one is not among them.
     let args = [
         "rev-parse",
         "--absolute-git-dir",
         "--git-common-dir",
-        "--show-toplevel",
+        "--show-cdup",
     ];
-    // Outside of a work tree the last question alone is an error.
     let answer = ask(&args, env, cwd, cancel).await?;
-    let said = String::from_utf8_lossy(&answer.output).into_owned();
-    let mut lines = said.lines().take_while(|line| !line.starts_with("fatal:"));
-    let (Some(git), Some(common)) = (lines.next(), lines.next()) else {
+    if answer.code != 0 {
         return Ok(());
+    }
+    let said = String::from_utf8_lossy(&answer.output).into_owned();
+    let lines: Vec<&str> = said
+        .lines()
+        .filter(|line| !line.starts_with("warning:"))
+        .collect();
+    let (git, common, up) = match lines[..] {
+        [git, common] => (git, common, None),
+        [git, common, up] => (git, common, Some(up)),
+        _ => {
+            return Err(format!(
+                "git does not say where the repository is, but {said:?}"
+            ));
+        }
     };
     let real = |path: &str| {
         std::fs::canonicalize(cwd.join(path)).map_err(|why| format!("cannot look at {path}: {why}"))
@@ -45,7 +58,7 @@ pub(super) async fn check(
     let place = Place {
         git: real(git)?,
         common: real(common)?,
-        files: lines.next().map(real).transpose()?,
+        files: up.map(real).transpose()?,
     };
     let cwd = real("")?;
     let home = home_of(&cwd, &place)?;

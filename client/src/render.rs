@@ -5,6 +5,7 @@ pub(crate) mod code;
 pub(crate) mod diff;
 mod fold;
 mod markdown;
+mod results;
 mod rich;
 pub(crate) mod styled;
 
@@ -14,6 +15,7 @@ use call::{Calls, Look, Told};
 pub(crate) use fold::{Folded, What, thought_rows};
 use protocol::approval::{Answer, Scope};
 use protocol::event::{Event, EventKind, Level, TurnStatus};
+use results::Results;
 pub(crate) use rich::Thoughts;
 use rich::{Rich, prompt_rows, quiet_image, whole_rows};
 
@@ -91,7 +93,7 @@ impl Renderer {
             tail: Tail::Line,
             at_line_start: true,
             replied: false,
-            calls: Calls::default(),
+            calls: Calls::new(Results::from_env()),
         }
     }
 

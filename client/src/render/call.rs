@@ -2,6 +2,7 @@
 //! output than it will show.
 
 use super::diff::Diff;
+use super::results::{Lines, Results};
 use super::styled::clip;
 use super::{cut, duration};
 use crate::paint::{Mark, Paint, Part, tame};
@@ -11,9 +12,6 @@ use std::collections::{HashMap, VecDeque};
 
 /// How much of a call's arguments its line shows.
 const ARGUMENTS: usize = 100;
-
-/// How many lines of a call's output stay on the screen.
-const TAIL: usize = 5;
 
 /// How long a line of output may grow.
 const LINE: usize = 200;
@@ -44,6 +42,7 @@ pub(super) struct Told<'a> {
 /// The calls that run.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
+    results: Results,
     running: HashMap<CallId, Call>,
     /// In the order they began.
     order: Vec<CallId>,
@@ -64,11 +63,20 @@ struct Call {
     parent: Option<CallId>,
     of_program: bool,
     change: Option<Diff>,
+    /// How much of its output is shown.
+    most: Lines,
     lines: u64,
     tail: VecDeque<String>,
 }
 
 impl Calls {
+    pub(super) fn new(results: Results) -> Self {
+        Self {
+            results,
+            ..Self::default()
+        }
+    }
+
     /// The lines that say what is called; none where its end will say it.
     pub(super) fn begin(
         &mut self,
@@ -94,6 +102,7 @@ impl Calls {
             parent: parent.cloned(),
             of_program: via == Some("code"),
             change: look.room.and_then(|_| Diff::of(arguments)),
+            most: self.results.of(name),
             lines: 0,
             tail: VecDeque::new(),
         };
@@ -255,7 +264,7 @@ impl Call {
             Some(change) if worked(result) => {
                 change.rows(paint, room.saturating_sub(inner.len()), CHANGES)
             }
-            _ if worked(result) && outcome(result).is_none() => Vec::new(),
+            _ if worked(result) && outcome(result).is_none() && !self.most.always => Vec::new(),
             _ => self.shown(paint, "").lines().map(str::to_string).collect(),
         };
         for row in below {
@@ -278,7 +287,7 @@ impl Call {
             self.tail.push_back(String::new());
             self.lines += 1;
             // One more than is shown: the last one is empty after a line break.
-            if self.tail.len() > TAIL + 1 {
+            if self.tail.len() > self.most.most + 1 {
                 self.tail.pop_front();
             }
             self.extend_last(piece);
@@ -304,10 +313,10 @@ impl Call {
         if lines.last().is_some_and(|line| line.is_empty()) {
             lines.pop();
         }
-        let lines = &lines[lines.len().saturating_sub(TAIL)..];
+        let lines = &lines[lines.len().saturating_sub(self.most.most)..];
         let mut out = String::new();
         let hidden = self.printed().saturating_sub(lines.len() as u64);
-        if hidden > 0 {
+        if hidden > 0 && self.most.most > 0 {
             let text = paint.dress(Part::Quiet, &format!("{hidden} more lines"));
             out.push_str(&format!("{margin}{} {text}\n", paint.mark(Mark::More)));
         }

@@ -12,8 +12,11 @@ use protocol::event::{Event, EventKind};
 use protocol::id::{SessionId, TurnId};
 use protocol::session::{Session, SessionRpcClient};
 
-/// How many finished exchanges are shown.
+/// How many finished exchanges are shown, where nobody says it.
 const EXCHANGES: usize = 3;
+
+/// Says it.
+const VARIABLE: &str = "DWELL_PAST";
 
 /// How many lines of them.
 const LINES: usize = 60;
@@ -62,12 +65,26 @@ pub(super) async fn read(
     let session = link
         .call(async |client| SessionRpcClient::get(client, id.clone()).await)
         .await?;
-    let events = last_events(link, &session).await?;
-    Ok(show(paint, on, session, events))
+    let exchanges = exchanges(std::env::var(VARIABLE).ok().as_deref());
+    let events = last_events(link, &session, exchanges).await?;
+    Ok(show(paint, on, session, events, exchanges))
+}
+
+/// A number, or a word for none.
+fn exchanges(said: Option<&str>) -> usize {
+    match said.map(str::trim) {
+        Some("off" | "no") => 0,
+        Some(number) => number.parse().unwrap_or(EXCHANGES),
+        None => EXCHANGES,
+    }
 }
 
 /// The newest events, back to the beginning of what is shown.
-async fn last_events(link: &Link, session: &Session) -> Result<Vec<Event>, Failure> {
+async fn last_events(
+    link: &Link,
+    session: &Session,
+    exchanges: usize,
+) -> Result<Vec<Event>, Failure> {
     let mut events: Vec<Event> = Vec::new();
     let mut before = session.seq + 1;
     while before > 1 {
@@ -85,7 +102,7 @@ async fn last_events(link: &Link, session: &Session) -> Result<Vec<Event>, Failu
         events = page;
         let running = session.turn.as_ref();
         let reached = running.is_none_or(|turn| start_of(&events, turn).is_some());
-        let enough = starts(&events).count() > EXCHANGES || events.len() >= MOST;
+        let enough = starts(&events).count() > exchanges || events.len() >= MOST;
         let most = events.len() >= MOST_RUNNING;
         if (reached && enough) || most || oldest >= before {
             break;
@@ -105,17 +122,14 @@ fn start_of(events: &[Event], turn: &TurnId) -> Option<usize> {
     starts(events).find(|at| events[*at].turn.as_ref() == Some(turn))
 }
 
-fn show(paint: Paint, on: On, session: Session, events: Vec<Event>) -> Past {
+fn show(paint: Paint, on: On, session: Session, events: Vec<Event>, exchanges: usize) -> Past {
     let live = session
         .turn
         .as_ref()
         .and_then(|turn| start_of(&events, turn));
     let live = live.unwrap_or(events.len());
-    let from = starts(&events[..live])
-        .rev()
-        .take(EXCHANGES)
-        .last()
-        .unwrap_or(0);
+    let from = starts(&events[..live]).rev().take(exchanges).last();
+    let from = from.unwrap_or(if exchanges == 0 { live } else { 0 });
     let mut view = View::default();
     let mut renderer = Renderer::new(paint, Prompts::Shown).offering_keys();
     if let On::Screen(room) = on {
@@ -238,7 +252,7 @@ mod tests {
         event
     }
 
-    fn exchanges(count: u64) -> Vec<Event> {
+    fn talk(count: u64) -> Vec<Event> {
         let mut events = Vec::new();
         for n in 1..=count {
             let seq = n * 3;
@@ -267,7 +281,8 @@ mod tests {
             Paint::Plain,
             On::Plain,
             session(None, json!({})),
-            exchanges(5),
+            talk(5),
+            EXCHANGES,
         );
         assert_eq!(
             past.text,
@@ -277,8 +292,25 @@ mod tests {
     }
 
     #[test]
+    fn how_many_exchanges_are_shown_can_be_said() {
+        let said = |count: usize| {
+            let past = show(
+                Paint::Plain,
+                On::Plain,
+                session(None, json!({})),
+                talk(5),
+                count,
+            );
+            past.text.matches("> ask").count()
+        };
+        assert_eq!([0, 1, 4, 9].map(said), [0, 1, 4, 5]);
+        let read = [None, Some("off"), Some("7"), Some("many")].map(exchanges);
+        assert_eq!(read, [EXCHANGES, 0, 7, EXCHANGES]);
+    }
+
+    #[test]
     fn what_runs_is_shown_from_its_beginning_and_goes_on() {
-        let mut events = exchanges(1);
+        let mut events = talk(1);
         events.push(turn(4, 2, json!({"type": "turn_started", "text": "go"})));
         events.push(turn(
             5,
@@ -295,6 +327,7 @@ mod tests {
             On::Plain,
             session(Some("s.t2"), json!({})),
             events,
+            EXCHANGES,
         );
         assert_eq!(past.text, "s · script · /w\n> ask 1\nreply 1\n> go\nso far");
         let folded = json!({"type": "saying", "message": "m2", "offset": 0, "first_seq": 5, "text": "so far so good"});
@@ -329,6 +362,7 @@ mod tests {
             On::Plain,
             session(Some("s.t1"), waiting),
             events,
+            EXCHANGES,
         );
         assert_eq!(
             past.text,

@@ -885,6 +885,31 @@ fn the_log_and_an_export_show_the_call_that_was_made_under_the_one_that_hands_it
 }
 
 #[test]
+fn the_command_line_describes_what_a_model_only_finds() {
+    let (daemon, mut client) = daemon_with_many("");
+    client.session(&daemon.work());
+    let page = harness::dwell::Dwell::new(&daemon)
+        .args(["tools", "github__create_issue"])
+        .run();
+    assert!(
+        page.stdout.contains("title"),
+        "{} {}",
+        page.stdout,
+        page.stderr
+    );
+    assert!(
+        page.stderr
+            .contains("a model finds and calls it through these: search_tools"),
+        "{}",
+        page.stderr
+    );
+    let none = harness::dwell::Dwell::new(&daemon)
+        .args(["tools", "github__create_isue"])
+        .run();
+    assert_eq!(none.code, Some(4), "{}", none.stderr);
+}
+
+#[test]
 fn the_slash_command_lists_what_a_toolbox_would_show_and_describes_what_is_hidden() {
     let (daemon, mut client) = daemon_with_many("");
     let session = client.session(&daemon.work());

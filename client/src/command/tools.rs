@@ -10,6 +10,10 @@ use crate::place::Place;
 use crate::render::first_line;
 use crate::toolbox::Toolbox;
 use protocol::tool::{Policy, ToolInfo, ToolRpcClient};
+use serde_json::Value;
+
+/// The toolbox of everything, each tool by itself.
+const ALL: &str = "default";
 
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -54,7 +58,27 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         })
         .await?;
     let matches = |tool: &&ToolInfo| args.name.as_ref().is_none_or(|name| is_called(tool, name));
-    let shown: Vec<&ToolInfo> = list.tools.iter().filter(matches).collect();
+    let mut shown: Vec<&ToolInfo> = list.tools.iter().filter(matches).collect();
+    // Who names one wants to read of it, however a model comes to it.
+    let behind = match (&args.name, shown.is_empty() && list.reached > 0) {
+        (Some(_), true) => {
+            let all = Some(Value::from(ALL));
+            let list = link
+                .call(async |client| {
+                    ToolRpcClient::list(client, session.clone(), all.clone()).await
+                })
+                .await?;
+            list.tools
+        }
+        _ => Vec::new(),
+    };
+    let is_behind = shown.is_empty();
+    shown.extend(behind.iter().filter(matches));
+    if is_behind && !shown.is_empty() {
+        let ways: Vec<&str> = list.tools.iter().map(name_of).collect();
+        let ways = ways.join(", ");
+        out::note(&format!("a model finds and calls it through these: {ways}"))?;
+    }
     if let (Some(name), true) = (&args.name, shown.is_empty()) {
         let names: Vec<&str> = list.tools.iter().map(name_of).collect();
         return Err(Failure::new(format!("no tool is called \"{name}\""))

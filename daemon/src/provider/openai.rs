@@ -43,6 +43,8 @@ pub(super) struct Quirks {
     pub(super) stream_options: bool,
     /// It takes no user message right behind a tool's result.
     pub(super) assistant_after_tools: bool,
+    /// It refuses an object without properties as what a tool takes.
+    pub(super) bare_tools: bool,
     pub(super) reasoning: Reasoning,
     /// The path of its list of models; `..` goes one up from the base URL.
     pub(super) models: &'static [&'static str],
@@ -53,6 +55,7 @@ impl Quirks {
         ids: IdRule::Any(40),
         stream_options: true,
         assistant_after_tools: false,
+        bare_tools: false,
         reasoning: Reasoning::Hidden,
         models: &["models"],
     };

@@ -71,6 +71,7 @@ pub(super) const PRESETS: &[Preset] = &[
         keys: &["GOOGLE_API_KEY"],
         model: "gemini-3.8-flash",
         quirks: Quirks {
+            bare_tools: true,
             reasoning: Reasoning::ThoughtSignatures,
             ..Quirks::NONE
         },

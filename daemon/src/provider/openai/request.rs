@@ -22,8 +22,24 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    tools: &'a [Definition],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Declared<'a>,
+}
+
+#[derive(Serialize)]
+struct Declared<'a> {
+    name: &'a str,
+    description: &'a str,
+    /// Left out it says that there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<&'a Value>,
 }
 
 #[derive(Serialize)]
@@ -98,9 +114,29 @@ pub(super) fn body(call: &RoundTrip<'_>, quirks: &Quirks) -> Result<Vec<u8>, Str
         stream_options: quirks.stream_options.then_some(StreamOptions {
             include_usage: true,
         }),
-        tools: call.request.tools,
+        tools: tools(call.request.tools, quirks),
     };
     serde_json::to_vec(&body).map_err(|error| format!("cannot write the request: {error}"))
+}
+
+fn tools<'a>(tools: &'a [Definition], quirks: &Quirks) -> Vec<Tool<'a>> {
+    let takes_nothing = |parameters: &Value| {
+        let properties = parameters["properties"].as_object();
+        properties.is_none_or(serde_json::Map::is_empty)
+    };
+    let tool = |tool: &'a Definition| {
+        let function = &tool.function;
+        Tool {
+            kind: "function",
+            function: Declared {
+                name: &function.name,
+                description: &function.description,
+                parameters: Some(&function.parameters)
+                    .filter(|parameters| !quirks.bare_tools || !takes_nothing(parameters)),
+            },
+        }
+    };
+    tools.iter().map(tool).collect()
 }
 
 fn messages<'a>(provider: &str, messages: &'a [Message], quirks: &Quirks) -> Vec<Wire<'a>> {
@@ -392,5 +428,27 @@ mod tests {
         };
         let expected = json!({"model": "m", "messages": [], "stream": true});
         assert_eq!(body_of(&unasked), expected);
+    }
+
+    #[test]
+    fn an_object_without_properties_is_left_out_for_who_refuses_it() {
+        let empty = json!({"type": "object", "properties": {}, "required": []});
+        let full = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let tool = |name: &str, parameters: &Value| -> Definition {
+            let function = json!({"name": name, "description": "D.", "parameters": parameters});
+            serde_json::from_value(json!({"type": "function", "function": function})).unwrap()
+        };
+        let given = [tool("now", &empty), tool("say", &full)];
+        let sent = |quirks: &Quirks| serde_json::to_value(tools(&given, quirks)).unwrap();
+        assert_eq!(sent(&Quirks::NONE), serde_json::to_value(&given).unwrap());
+        let bare = sent(&Quirks {
+            bare_tools: true,
+            ..Quirks::NONE
+        });
+        assert_eq!(
+            bare[0]["function"],
+            json!({"name": "now", "description": "D."})
+        );
+        assert_eq!(bare[1]["function"]["parameters"], full);
     }
 }

@@ -343,7 +343,30 @@ impl Tool {
 
     /// What is wrong with the arguments, in one line.
     pub fn validate(&self, arguments: &Value) -> Result<(), String> {
-        self.schema.validate(|| self.schema_value(), arguments)
+        let validated = self.schema.validate(|| self.schema_value(), arguments);
+        validated.map_err(|why| self.told(arguments).unwrap_or(why))
+    }
+
+    /// The same by the names that a model knows, where those are others.
+    fn told(&self, arguments: &Value) -> Option<String> {
+        if self.renamed.is_empty() {
+            return None;
+        }
+        let given = arguments.as_object()?.iter();
+        let given: Map<_, _> = given
+            .map(|(name, value)| (self.shown(name).to_owned(), value.clone()))
+            .collect();
+        let schema = || self.presented().function.parameters;
+        Schema::default()
+            .validate(schema, &Value::Object(given))
+            .err()
+    }
+
+    /// What models call a parameter.
+    pub fn shown<'n>(&'n self, own: &'n str) -> &'n str {
+        let mut renamed = self.renamed.iter();
+        let found = renamed.find(|(_, known)| *known == own);
+        found.map_or(own, |(shown, _)| shown)
     }
 
     /// Why it cannot be called at all.

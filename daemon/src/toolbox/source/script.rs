@@ -127,6 +127,18 @@ pub fn declare(
     }
 }
 
+/// Whether a file has a function of this name that can be called, be it no tool.
+fn has_function(language: Language, bytes: &[u8], name: &str) -> bool {
+    let Ok(text) = text(bytes) else {
+        return false;
+    };
+    match language {
+        Language::Bash => bash::has_command(text, name),
+        Language::JavaScript => javascript::has_export(text, name),
+        Language::Python => python::has_function(text, name),
+    }
+}
+
 /// Without the mark that some editors put first.
 fn text(bytes: &[u8]) -> Result<&str, Problem> {
     let text = std::str::from_utf8(bytes).map_err(|error| {

@@ -153,7 +153,50 @@ impl Definition {
 
     /// What of it cannot be used, for people.
     pub(super) fn problems(&self) -> Vec<String> {
-        documents::problems(&self.dir, &self.index.documents)
+        let mut problems = documents::problems(&self.dir, &self.index.documents);
+        let file = self.dir.join("index.yaml");
+        let file = file.display();
+        let blank = |text: &&String| text.trim().is_empty();
+        if self
+            .index
+            .conversation_starters
+            .iter()
+            .any(|text| blank(&text))
+        {
+            problems.push(format!("{file}: a conversation starter is empty"));
+        }
+        for name in self.unknown_names() {
+            problems.push(format!(
+                "{file}: {{{{{name}}}}} in the instructions is no variable, and stays as it is"
+            ));
+        }
+        problems
+    }
+
+    /// What stands in braces in its instructions and means nothing.
+    fn unknown_names(&self) -> Vec<&str> {
+        let facts = Facts {
+            cwd: &self.dir,
+            shell: "",
+            locale: "",
+            tools: &[],
+        };
+        let is_known = |name: &&str| {
+            let mut variables = self.index.variables.iter();
+            variables.any(|variable| variable.name == *name) || facts.value(name).is_some()
+        };
+        let inside = self.index.instructions.split("{{").skip(1);
+        let names = inside.filter_map(|rest| Some(rest.split_once("}}")?.0.trim()));
+        let is_name = |name: &&str| {
+            !name.is_empty()
+                && name
+                    .chars()
+                    .all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+        };
+        names
+            .filter(is_name)
+            .filter(|name| !is_known(name))
+            .collect()
     }
 }
 

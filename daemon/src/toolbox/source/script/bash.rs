@@ -39,6 +39,11 @@ pub(super) fn export(stem: &str, text: &str) -> Result<CommandValue, Problem> {
     }
 }
 
+pub(super) fn has_command(text: &str, name: &str) -> bool {
+    let root = export("agent", text);
+    root.is_ok_and(|root| root.subcommands.iter().any(|command| command.name == name))
+}
+
 fn tool(root: &CommandValue, stem: &str, text: &str) -> Result<Declared, Problem> {
     if root.describe.trim().is_empty() {
         return Err(Problem::new(1, "no @describe says what the tool does"));

@@ -28,6 +28,14 @@ pub(super) fn declare(kind: Kind, stem: &str, text: &str) -> Result<Declared, Pr
     }
 }
 
+pub(super) fn has_export(text: &str, name: &str) -> bool {
+    let tree = parse(&tree_sitter_javascript::LANGUAGE.into(), text);
+    tree.is_ok_and(|tree| {
+        let exports = exports::find(tree.root_node(), text);
+        exports.named.iter().any(|export| export.name == name)
+    })
+}
+
 fn tool(
     exports: &exports::Exports<'_>,
     stem: &str,

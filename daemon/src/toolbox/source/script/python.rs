@@ -27,6 +27,16 @@ pub(super) fn declare(kind: Kind, stem: &str, text: &str) -> Result<Declared, Pr
     }
 }
 
+pub(super) fn has_function(text: &str, name: &str) -> bool {
+    let tree = parse(&tree_sitter_python::LANGUAGE.into(), text);
+    tree.is_ok_and(|tree| {
+        let functions = functions(&statements(tree.root_node()), text);
+        functions
+            .iter()
+            .any(|function| field(*function, "name", text) == Some(name))
+    })
+}
+
 fn tool(
     functions: &[Node<'_>],
     stem: &str,

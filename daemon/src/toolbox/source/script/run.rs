@@ -117,9 +117,11 @@ pub fn tool(script: &Arc<Script>, declaration: &Arc<Declaration>) -> Tool {
     if name != declaration.name {
         tool = tool.alias(&declaration.name);
     }
+    let shown = declaration.properties.keys();
     let runner = Runner {
         script: Arc::clone(script),
         declaration: Arc::clone(declaration),
+        shown: shown.map(|own| tool.shown(own).to_owned()).collect(),
     };
     let required = declaration.required.iter();
     required
@@ -127,9 +129,11 @@ pub fn tool(script: &Arc<Script>, declaration: &Arc<Declaration>) -> Tool {
         .handler(runner)
 }
 
+/// How long a name is that every vendor takes.
+pub(super) const LONGEST: usize = 64;
+
 /// A name that every vendor takes.
-fn plain(name: &str) -> String {
-    const LONGEST: usize = 64;
+pub(super) fn plain(name: &str) -> String {
     let fits = |c: char| {
         if c.is_ascii_alphanumeric() || c == '-' {
             c
@@ -143,12 +147,14 @@ fn plain(name: &str) -> String {
 struct Runner {
     script: Arc<Script>,
     declaration: Arc<Declaration>,
+    /// Its parameters, as models know them.
+    shown: Vec<String>,
 }
 
 impl Handler for Runner {
     fn run<'a>(&'a self, call: Call, arguments: Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            self.declaration.check(&arguments)?;
+            self.declaration.check(&arguments, &self.shown)?;
             numbers::check(self.script.language, &arguments)?;
             Ok(self.script.run(&self.declaration, &call, arguments).await)
         })
@@ -157,11 +163,10 @@ impl Handler for Runner {
 
 impl Declaration {
     /// What the gate lets through and a script must not be given.
-    fn check(&self, arguments: &Map<String, Value>) -> Result<(), String> {
+    fn check(&self, arguments: &Map<String, Value>, shown: &[String]) -> Result<(), String> {
         for (name, value) in arguments {
             if !self.properties.contains_key(name) {
-                let known: Vec<_> = self.properties.keys().map(String::as_str).collect();
-                let known = match known.as_slice() {
+                let known = match shown {
                     [] => "none".to_owned(),
                     known => known.join(", "),
                 };

@@ -445,6 +445,17 @@ impl<'t> Reader<'t, '_> {
 /// What is all of several: records become one; of others the first that says something.
 fn merged(parts: Vec<Type>) -> Type {
     let optional = parts.iter().all(|part| part.optional);
+    // A record beside a text or a number is a mark that only the checker of types sees.
+    let is_simple = |part: &Type| {
+        let kind = part.schema["type"].as_str();
+        kind.is_some_and(|kind| ["string", "number", "integer", "boolean"].contains(&kind))
+    };
+    if let Some(simple) = parts.iter().find(|part| is_simple(part)) {
+        return Type {
+            optional,
+            ..Type::of(simple.schema.clone())
+        };
+    }
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for part in &parts {
         let members = part.schema["properties"].as_object();
@@ -494,6 +505,14 @@ fn named(word: &str, arguments: &[Value]) -> Type {
             };
         }
         ("any" | "unknown" | "mixed", _) => json!({}),
+        ("readonly" | "required" | "nonnullable" | "noinfer", [inner]) => inner.clone(),
+        ("partial", [inner]) => {
+            let mut inner = inner.clone();
+            if inner["required"].is_array() {
+                inner["required"] = json!([]);
+            }
+            inner
+        }
         _ => match word
             .parse::<f64>()
             .ok()

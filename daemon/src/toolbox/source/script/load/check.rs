@@ -2,7 +2,7 @@
 //! Reads and looks for programs; must never run a script.
 
 use super::super::bash;
-use super::super::run::dotenv;
+use super::super::run::{LONGEST, dotenv, plain};
 use super::syntax::Source;
 use super::{File, Language, Own, Scripts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +57,7 @@ impl Scripts {
         }
         let mut missing = BTreeSet::new();
         for file in &listing.files {
+            self.renames(file, &mut checked);
             self.replaces(file, &is_builtin, &mut checked);
             self.needs(file, env, &mut checked);
             let program = interpreter(file.language);
@@ -83,6 +84,21 @@ impl Scripts {
             })
         };
         listing.files.iter().filter_map(source).collect()
+    }
+
+    fn renames(&self, file: &File, checked: &mut Checked) {
+        let Ok(reading) = self.shared.known.read(&file.path, file.kind) else {
+            return;
+        };
+        let names = reading.declared.declarations.iter().map(|one| &one.name);
+        for (name, shown) in names.map(|name| (name, plain(name))) {
+            if *name != shown {
+                checked.warnings.push(format!(
+                    "{}: models know the tool {name} as {shown}: vendors take up to {LONGEST} of A-Z a-z 0-9 _ - in a name",
+                    file.path.display()
+                ));
+            }
+        }
     }
 
     fn replaces(&self, file: &File, is_builtin: &dyn Fn(&str) -> bool, checked: &mut Checked) {

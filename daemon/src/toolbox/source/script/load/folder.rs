@@ -1,6 +1,6 @@
 //! One folder of tools: which of its files are offered. Must never open a file that is not a regular one.
 
-use super::super::content;
+use super::super::{content, has_function};
 use super::{AgentFiles, Definition, Kind, Language, Listing, Root, is_name};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+/// The list of the agents that a folder is to have.
+const AGENTS: &str = "agents.txt";
 /// More than these in one folder nobody wrote by hand.
 const FILES: usize = 2_000;
 /// A file that changed less than this ago may change again without its times showing it.
@@ -84,11 +86,13 @@ impl Folder {
     /// the others.
     pub(super) fn list_agents(&self, listing: &mut Listing) -> Vec<String> {
         let mut warnings = Vec::new();
+        listing.problems.extend(self.missing_agents());
         for dir in self.agents() {
             match Definition::read(&dir) {
                 Ok(agent) => {
                     warnings.extend(agent.problems());
                     let files = self.list_agent(&agent.name).listing;
+                    listing.problems.extend(unsaid(&agent, &files));
                     let own = files
                         .files
                         .into_iter()
@@ -100,6 +104,21 @@ impl Folder {
             }
         }
         warnings
+    }
+
+    /// Those that `agents.txt` names and that are not there.
+    fn missing_agents(&self) -> Vec<String> {
+        let list = self.root.dir.join(AGENTS);
+        let names = match names_in(&list) {
+            Ok(names) => names.unwrap_or_default(),
+            Err(error) => return vec![format!("cannot read {}: {error}", list.display())],
+        };
+        let is_missing =
+            |name: &String| !is_name(name) || !self.agent(name).join("index.yaml").is_file();
+        let missing = names.into_iter().filter(is_missing);
+        missing
+            .map(|name| format!("{}: no agent is called {name:?}", list.display()))
+            .collect()
     }
 
     pub(super) fn agent(&self, name: &str) -> PathBuf {
@@ -206,9 +225,42 @@ impl Folder {
     }
 }
 
-/// The names in `tools.txt`; a line that begins with `#` is none.
+/// Why an agent whose instructions a function gives has none.
+fn unsaid(agent: &Definition, files: &Listing) -> Option<String> {
+    const FUNCTION: &str = "_instructions";
+    if !agent.index.dynamic_instructions {
+        return None;
+    }
+    let index = agent.dir.join("index.yaml");
+    let index = index.display();
+    let own = files.files.iter().find(|file| file.kind == Kind::Agent);
+    let Some(own) = own else {
+        return Some(format!(
+            "{index}: dynamic_instructions needs tools.sh, tools.js or tools.py with a function {FUNCTION}, and there is none"
+        ));
+    };
+    let bytes = content::read(&own.path).ok()?;
+    let has = has_function(own.language, &bytes, FUNCTION);
+    (!has).then(|| {
+        let how = match own.language {
+            Language::Bash => ", declared by @cmd",
+            Language::JavaScript => " that it exports",
+            Language::Python => "",
+        };
+        let file = own.path.display();
+        format!(
+            "{index}: dynamic_instructions needs a function {FUNCTION}{how}, and {file} has none"
+        )
+    })
+}
+
 fn chosen(dir: &Path) -> io::Result<Option<Vec<String>>> {
-    let text = match fs::read_to_string(dir.join("tools.txt")) {
+    names_in(&dir.join("tools.txt"))
+}
+
+/// The names in a list; a line that begins with `#` is none.
+fn names_in(list: &Path) -> io::Result<Option<Vec<String>>> {
+    let text = match fs::read_to_string(list) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),

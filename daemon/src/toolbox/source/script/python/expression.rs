@@ -2,6 +2,7 @@
 //! Must never go deeper than a person would write.
 
 use super::literal::one;
+use crate::toolbox::source::script::is_whole;
 use serde_json::Value;
 
 const DEPTH: usize = 32;
@@ -255,8 +256,10 @@ fn number(text: &str) -> Option<Value> {
         return Some((sign * value).into());
     }
     // What JSON writes in the same way stays as it is written, however long.
-    if let Ok(Value::Number(number)) = serde_json::from_str(text.trim_start_matches('+')) {
-        return Some(Value::Number(number));
+    if let Ok(value) = serde_json::from_str::<Value>(text.trim_start_matches('+'))
+        && (is_whole(&value) || value.as_f64().is_some())
+    {
+        return Some(value);
     }
     let value: f64 = text.parse().ok()?;
     serde_json::Number::from_f64(value).map(Value::Number)

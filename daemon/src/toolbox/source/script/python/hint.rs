@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 
 /// Names that stand for names, at most.
 const DEPTH: usize = 16;
+/// What is looked at for one hint, as records may hold each other many times.
+const MOST: usize = 2_000;
 
 /// A type, and whether nothing will do too.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +44,12 @@ impl Hint {
 /// Of a hint in the code.
 pub(super) fn read(text: &str, names: &Names) -> Hint {
     match expression(text) {
-        Some(expression) => Types { names, depth: 0 }.hint(&expression),
+        Some(expression) => Types {
+            names,
+            depth: 0,
+            left: MOST,
+        }
+        .hint(&expression),
         None => Hint::of(json!({})),
     }
 }
@@ -50,12 +57,15 @@ pub(super) fn read(text: &str, names: &Names) -> Hint {
 struct Types<'n> {
     names: &'n Names,
     depth: usize,
+    /// How much more may be looked at.
+    left: usize,
 }
 
 impl Types<'_> {
     fn hint(&mut self, expression: &Expression) -> Hint {
         self.depth += 1;
-        let hint = if self.depth > DEPTH {
+        self.left = self.left.saturating_sub(1);
+        let hint = if self.depth > DEPTH || self.left == 0 {
             Hint::of(json!({}))
         } else {
             self.known(expression)
@@ -93,6 +103,7 @@ impl Types<'_> {
             "datetime" => json!({"type": "string", "format": "date-time"}),
             "date" => json!({"type": "string", "format": "date"}),
             name if is_list(name) => json!({"type": "array", "items": {}}),
+            name if self.names.record(name).is_some() => self.record(name),
             name => match (self.names.choices(name), self.names.alias(name)) {
                 (Some(choices), _) => choice(choices),
                 (None, Some(alias)) => match expression(alias) {
@@ -103,6 +114,28 @@ impl Types<'_> {
             },
         };
         Hint::of(schema)
+    }
+
+    fn record(&mut self, name: &str) -> Value {
+        let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
+        for field in self.names.record(name).unwrap_or_default() {
+            let hint = expression(&field.hint).map_or(Hint::of(json!({})), |hint| self.hint(&hint));
+            let mut schema = match hint.schema {
+                Value::Object(schema) => schema,
+                _ => serde_json::Map::new(),
+            };
+            if let Some(text) = hint.description {
+                schema.insert("description".to_owned(), text.into());
+            }
+            if let Some(default) = field.default.as_ref().filter(|default| !default.is_null()) {
+                schema.insert("default".to_owned(), default.clone());
+            }
+            if field.required && !required.contains(&field.name) {
+                required.push(field.name.clone());
+            }
+            properties.insert(field.name.clone(), schema.into());
+        }
+        json!({"type": "object", "properties": properties, "required": required})
     }
 
     fn generic(&mut self, name: &str, parts: &[Expression]) -> Hint {
@@ -169,7 +202,12 @@ impl Types<'_> {
             if joined.description.is_none() {
                 joined.description = hint.description;
             }
-            if !hint.schema.is_null() && !schemas.contains(&hint.schema) {
+            let earlier = schemas.iter().position(|schema| choices(schema).is_some());
+            if let (Some(more), Some(at)) = (choices(&hint.schema), earlier) {
+                // Choices beside choices are more of them.
+                let all = choices(&schemas[at]).into_iter().flatten().chain(more);
+                schemas[at] = choice(all.cloned().collect());
+            } else if !hint.schema.is_null() && !schemas.contains(&hint.schema) {
                 schemas.push(hint.schema);
             }
         }
@@ -211,6 +249,15 @@ fn annotation(about: &Expression) -> Option<String> {
         }),
         _ => None,
     }
+}
+
+/// The values of a schema that says nothing else.
+fn choices(schema: &Value) -> Option<&Vec<Value>> {
+    let only = schema
+        .as_object()?
+        .keys()
+        .all(|key| key == "enum" || key == "type");
+    schema["enum"].as_array().filter(|_| only)
 }
 
 /// Values of one type say so.

@@ -63,7 +63,45 @@ def lacking_of_any(function):
     return [one.name for one in parameters if one.kind in kinds and one.default is one.empty]
 
 
+def is_record(hint):
+    marks = ("__dataclass_fields__", "_fields", "model_fields")
+    return isinstance(hint, type) and any(hasattr(hint, mark) for mark in marks)
+
+
+def made(hint, value, space):
+    """An object of JSON as the record that a hint asks for; anything else stays as it is."""
+    kind = type(value)
+    if kind is not dict and kind is not list:
+        return value
+    hint = getattr(hint, "__forward_arg__", hint)
+    if isinstance(hint, str):
+        try:
+            hint = eval(hint, space)
+        except Exception:
+            return value
+    if hasattr(hint, "__metadata__"):
+        hint = hint.__origin__
+    if kind is dict and is_record(hint):
+        hints = getattr(hint, "__annotations__", {})
+        return hint(**{name: made(hints.get(name), item, space) for name, item in value.items()})
+    inner = getattr(hint, "__args__", ())
+    origin = getattr(hint, "__origin__", None)
+    if kind is list and isinstance(origin, type) and len(inner) == 1:
+        return [made(inner[0], item, space) for item in value]
+    if kind is dict and isinstance(origin, type) and len(inner) == 2:
+        return {name: made(inner[1], item, space) for name, item in value.items()}
+    for one in inner:
+        fresh = made(one, value, space) if not isinstance(origin, type) else value
+        if fresh is not value:
+            return fresh
+    return value
+
+
 def call(function, arguments):
+    hints = getattr(function, "__annotations__", None) or {}
+    for name, value in arguments.items():
+        if name in hints:
+            arguments[name] = made(hints[name], value, getattr(function, "__globals__", {}))
     for name in lacking(function):
         # What is told as optional and has no default is none.
         arguments.setdefault(name, None)

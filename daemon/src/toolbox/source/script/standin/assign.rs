@@ -123,11 +123,13 @@ impl Assignments<'_> {
 
     fn option(&mut self, option: &FlagOptionValue, given: Option<&Value>) -> Result<(), String> {
         let variable = variable(&option.id);
+        // As whoever called knows it.
+        let name = bash::property(&option.id);
         let given = is_given(given).cloned();
         let given = given.or_else(|| self.bound(option.env.as_ref()));
         let Some(given) = given else {
             if option.required {
-                return Err(format!("{} is required", option.long_name));
+                return Err(format!("{name} is required"));
             }
             self.default(&variable, option.default.as_ref());
             return Ok(());
@@ -139,7 +141,7 @@ impl Assignments<'_> {
             return Ok(());
         }
         let all = values(&given);
-        self.choices(&option.long_name, option.choice.as_ref(), &all)?;
+        self.choices(&name, option.choice.as_ref(), &all)?;
         if option.prefixed {
             self.map(&variable, &all);
         } else if option.multiple_values || option.multiple_occurs {
@@ -160,14 +162,19 @@ impl Assignments<'_> {
         let given = given.or_else(|| self.bound(positional.env.as_ref()));
         let Some(given) = given else {
             if positional.required {
-                return Err(format!("{} is required", positional.id));
+                let name = bash::property(&positional.id);
+                return Err(format!("{name} is required"));
             }
             let word = self.default(&variable, positional.default.as_ref());
             self.positionals.extend(word);
             return Ok(());
         };
         let all = values(&given);
-        self.choices(&positional.id, positional.choice.as_ref(), &all)?;
+        self.choices(
+            &bash::property(&positional.id),
+            positional.choice.as_ref(),
+            &all,
+        )?;
         if positional.multiple {
             self.line(format_args!("{variable}={}", list(&all)));
             self.positionals

@@ -96,3 +96,46 @@ fn hints_that_are_rare_make_schemas_that_can_be_used() {
         })
     );
 }
+
+#[test]
+fn records_of_the_file_are_objects_with_their_fields() {
+    let text = "from typing import TypedDict, NotRequired, NamedTuple\nfrom dataclasses import dataclass, field\n\n\
+        class Base(TypedDict):\n    name: str\n\n\
+        class Person(Base, total=False):\n    \"\"\"A person.\"\"\"\n    age: int\n    home: 'Point'\n\n\
+        @dataclass(frozen=True)\nclass Point:\n    x: int\n    y: float = 0.5\n    tags: list[str] = field(default_factory=list)\n    KIND: ClassVar[str] = 'p'\n    def near(self): ...\n\n\
+        class Pair(NamedTuple):\n    a: int\n    b: str | None = None\n\n\
+        class Ring(TypedDict):\n    next: 'Ring'\n    other: 'Ring'\n\n\
+        def run(p: Person, q: list[Pair], r: Ring = None):\n    \"\"\"D.\"\"\"\n";
+    let found = declared(text);
+    let point = json!({"type": "object", "properties": {
+        "x": {"type": "integer"},
+        "y": {"type": "number", "default": 0.5},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    }, "required": ["x"]});
+    assert_eq!(
+        found["properties"]["p"],
+        json!({"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}, "home": point},
+            "required": ["name"]})
+    );
+    assert_eq!(
+        found["properties"]["q"]["items"],
+        json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]})
+    );
+    let ring = found["properties"]["r"].to_string();
+    assert!(ring.len() < 200_000, "{}", ring.len());
+    assert_eq!(found["required"], json!(["p", "q"]));
+}
+
+#[test]
+fn choices_beside_choices_and_numbers_without_end() {
+    let text = "def run(x: Literal['a'] | Literal['b', 'c'] | int, y: float = 1e400, z: int = -12345678901234567890123):\n    \"\"\"D.\"\"\"\n";
+    assert_eq!(
+        declared(text)["properties"].to_string(),
+        json!({
+            "x": {"anyOf": [{"type": "string", "enum": ["a", "b", "c"]}, {"type": "integer"}]},
+            "y": {"type": "number"},
+            "z": {"type": "integer", "default": serde_json::from_str::<Value>("-12345678901234567890123").unwrap()},
+        })
+        .to_string()
+    );
+}

@@ -12,7 +12,8 @@ pub(super) fn google(line: &str) -> Option<Told> {
     let rest = rest.trim_start();
     if let Some((kind, rest)) = parentheses(rest) {
         typed(&mut told, kind);
-        rest.trim_start_matches(':')
+        rest.trim_start()
+            .trim_start_matches(':')
             .trim()
             .clone_into(&mut told.text);
         return Some(told);

@@ -154,7 +154,7 @@ async fn choices_are_checked_before_and_by_bash() {
         "declare -- argc_to=\"beta two\"",
     )
     .await;
-    refused(tags, json!({"to": evil}), "error: --to cannot be").await;
+    refused(tags, json!({"to": evil}), "error: to cannot be").await;
     check(
         "# @option --a[\"x\\\"y\"|z] A",
         json!({"a": "x\"y"}),

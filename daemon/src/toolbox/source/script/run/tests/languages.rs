@@ -298,6 +298,23 @@ async fn modules_of_both_kinds_run() {
 }
 
 #[tokio::test]
+async fn python_gets_the_records_that_it_asks_for() {
+    let tool = "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom typing import NamedTuple, Optional, TypedDict\n\n\
+        @dataclass\nclass Point:\n    x: int\n    y: int = 2\n\n\
+        class Line(NamedTuple):\n    a: Point\n    b: Optional[Point] = None\n\n\
+        class Plain(TypedDict):\n    k: str\n\n\
+        def run(p: Point, many: list[Point], line: Line | None = None, plain: Plain = None):\n    \"\"\"T.\"\"\"\n    \
+            return [p.x + p.y, [one.x for one in many], line.a.y, line.b.x, plain['k']]\n";
+    let arguments = json!({
+        "p": {"x": 1}, "many": [{"x": 3}, {"x": 4, "y": 5}], "line": {"a": {"x": 1, "y": 9}, "b": {"x": 8}}, "plain": {"k": "v"},
+    });
+    let result = run("t.py", tool, arguments).await;
+    assert_eq!(result["output"], json!([3, [3, 4], 9, 8, "v"]), "{result}");
+    let result = run("t.py", tool, json!({"p": {"y": 1}, "many": []})).await;
+    assert!(result["error"].as_str().unwrap().contains('x'), "{result}");
+}
+
+#[tokio::test]
 async fn python_gets_defaults_and_none_for_what_is_optional() {
     let code = "from typing import Optional\nasync def run(a: Optional[str], b: int = 3, *, c: str = 'x'):\n    \
                 \"\"\"D.\"\"\"\n    return [a, b, c]\n";
@@ -385,4 +402,25 @@ async fn javascript_of_every_kind_is_loaded_once() {
         let loaded = std::fs::read_to_string(bench.cwd().join("loaded")).unwrap();
         assert_eq!(loaded, "x", "{name}");
     }
+}
+
+#[tokio::test]
+async fn what_is_refused_is_named_as_a_model_knows_it() {
+    let tool =
+        "/** T.\n * @param {{\"c d\": number, e: string}} args */\nexports.run = () => 'ran';\n";
+    let result = run("t.js", tool, json!({"c_d": "x", "e": "y"})).await;
+    assert_eq!(
+        result["error"], "value at `/c_d` is not a number",
+        "{result}"
+    );
+    let result = run("t.js", tool, json!({"e": "y"})).await;
+    let why = result["error"].as_str().unwrap();
+    assert!(why.ends_with("missing required properties: c_d"), "{why}");
+    let result = run("t.js", tool, json!({"c_d": 1, "e": "y", "f": 1})).await;
+    let why = result["error"].as_str().unwrap();
+    assert!(why.ends_with("it has: c_d, e"), "{why}");
+    assert_eq!(
+        run("t.js", tool, json!({"c_d": 1, "e": "y"})).await["output"],
+        "ran"
+    );
 }

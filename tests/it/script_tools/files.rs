@@ -155,3 +155,90 @@ fn numbers_are_in_the_log_and_at_the_script_as_they_were_written() {
     let held = log.matches(written).count();
     assert!(held >= 2, "{held}: {log}");
 }
+
+#[test]
+fn a_check_names_what_the_languages_refuse_and_what_lists_name_in_vain() {
+    let daemon = with_tools(&[
+        ("fine.sh", TIME),
+        (
+            "fine.mjs",
+            "/** D. */\nexport const run = async () => { await 1; };\n",
+        ),
+        (
+            "newer.js",
+            "import fs from 'node:fs';\n/** D. */\nexport const run = () => fs;\n",
+        ),
+        (
+            "open.sh",
+            &TIME.replace("echo one;", "\nif true; then echo one;\n"),
+        ),
+        (
+            "twice.js",
+            "/** D. */\nexports.run = () => { let a;\nlet a; };\n",
+        ),
+        (
+            "odd.py",
+            "def run():\n    \"\"\"D.\"\"\"\n    x = 1\n    nonlocal x\n",
+        ),
+        ("é.sh", TIME),
+    ]);
+    let home = daemon.path("home");
+    let agent = |name: &str, end: &str, text: &str| {
+        put(
+            &home,
+            &format!("agents/{name}/index.yaml"),
+            "description: D.\ndynamic_instructions: true\n",
+        );
+        if !end.is_empty() {
+            put(&home, &format!("agents/{name}/tools.{end}"), text);
+        }
+    };
+    agent("good", "py", "def _instructions():\n    return 'hi'\n");
+    agent("mute", "", "");
+    agent(
+        "shy",
+        "sh",
+        "# @cmd Add.\nadd() { :; }\n_instructions() { echo hi; }\n",
+    );
+    put(&home, "agents.txt", "# those\ngood\ngone\n");
+    put(&home, "agents/good/tools.txt", "fine.sh\nmissing.py\n");
+    put(
+        &home,
+        "agents/said/index.yaml",
+        "description: D.\ninstructions: You are {{who}} in {{__os__}}, {{ name }}.\nvariables:\n- name: name\n  default: x\nconversation_starters: ['']\n",
+    );
+    let checked = Dwell::new(&daemon).args(["tools", "check"]).run();
+    assert_eq!(checked.code, Some(1), "{}", checked.stderr);
+    for expected in [
+        "open.sh: line ",
+        "twice.js: line 3: Identifier 'a' has already been declared",
+        "odd.py: line 4: ",
+        "agents.txt: no agent is called \"gone\"",
+        "missing.py: No such file",
+        "mute/index.yaml: dynamic_instructions needs tools.sh",
+        "shy/index.yaml: dynamic_instructions needs a function _instructions, declared by @cmd",
+    ] {
+        assert_eq!(
+            checked.stdout.matches(expected).count(),
+            1,
+            "{expected}: {}",
+            checked.stdout
+        );
+    }
+    for fine in ["fine", "newer.js", "good/index"] {
+        assert!(!checked.stdout.contains(fine), "{fine}: {}", checked.stdout);
+    }
+    for expected in [
+        "é.sh: models know the tool é as _",
+        "{{who}} in the instructions is no variable",
+        "a conversation starter is empty",
+    ] {
+        assert_eq!(
+            checked.stderr.matches(expected).count(),
+            1,
+            "{expected}: {}",
+            checked.stderr
+        );
+    }
+    assert!(!checked.stderr.contains("{{name}}"), "{}", checked.stderr);
+}

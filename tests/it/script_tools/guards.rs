@@ -45,6 +45,11 @@ fn with_guards() -> TestDaemon {
     )
     .unwrap();
     fs::write(
+        root.join("tools/past.sh"),
+        tool("guard_operation.sh\" 'Really?'").replace("set -e; ", "set -e; env -i "),
+    )
+    .unwrap();
+    fs::write(
         root.join("tools/borrow.sh"),
         "# @describe T.\nmain() { set -- a 'b c'; source \"$LLM_ROOT_DIR/utils/lib.sh\"; . \"$LLM_ROOT_DIR/utils/words.sh\" own words; \
          echo \"${map[k]} $count $said $# $?\"; }\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n",
@@ -64,7 +69,7 @@ fn with_guards() -> TestDaemon {
     let config = format!("[script_tools]\nroots = [{root:?}]\n");
     fs::write(sandbox.path("config").join("config.toml"), config).unwrap();
     sandbox.permissions(
-        &json!({"operate": "allow", "remove": "allow", "source": "allow", "borrow": "allow"}),
+        &json!({"operate": "allow", "remove": "allow", "source": "allow", "borrow": "allow", "past": "allow"}),
     );
     TestDaemon::start_in(sandbox)
 }
@@ -152,4 +157,26 @@ fn what_is_sourced_beside_guards_is_as_it_was() {
     let session = client.session(&daemon.work());
     let result = run(&mut client, &session, "borrow", &json!({}));
     assert_eq!(result["output"], "v 2 own-words 2 0", "{result}");
+}
+
+#[test]
+fn a_tool_that_may_pass_its_guards_unseen_asks_before_it_runs() {
+    let daemon = with_guards();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    for (answer, ran) in [("deny", ""), ("allow", "ran\n")] {
+        let id = client.send(
+            "tool/run",
+            json!({"session": session, "name": "past", "arguments": {}}),
+        );
+        let asked = client.until_type("approval_asked").last().clone();
+        assert_eq!(asked["tool"], "guard");
+        let why = asked["why"].as_str().unwrap();
+        assert!(why.contains("(line 3 of past.sh)"), "{why}");
+        client.answer(&asked["approval"], answer).unwrap();
+        let result = client.response(id).unwrap();
+        assert_eq!(result["ok"], answer == "allow", "{result}");
+        assert_eq!(daemon.read("ran"), ran, "{result}");
+    }
 }

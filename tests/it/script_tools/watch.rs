@@ -107,6 +107,52 @@ fn an_agent_whose_index_breaks_goes_on_as_it_was_and_never_has_more_tools() {
 }
 
 #[test]
+fn after_a_restart_a_broken_index_is_told_and_nothing_is_lost() {
+    let mut daemon = with_tools(&[("time.sh", TIME), ("other.sh", TIME)]);
+    let home = daemon.path("home");
+    let index = "instructions: You are {{mood}}.\nvariables:\n- name: mood\n";
+    put(&home, "agents/a/index.yaml", index);
+    put(&home, "agents/a/tools.txt", "time.sh\n");
+    let mut client = daemon.client();
+    let params =
+        json!({"cwd": daemon.work(), "provider": "script", "agent": "a", "vars": {"mood": "calm"}});
+    let session = client.session_with(params);
+    assert_eq!(
+        run(&mut client, &session, "time", &json!({}))["output"],
+        "one"
+    );
+    put(&home, "agents/a/index.yaml", "instructions: [\n");
+    daemon.kill9();
+    daemon.restart();
+    let mut client = daemon.client();
+    client.attach(&session, None);
+    let listed = list(&mut client, &session);
+    assert!(
+        listed["problems"].to_string().contains("index.yaml"),
+        "{listed}"
+    );
+    for script in ["\"time\"", "\"other\""] {
+        assert!(!listed["tools"].to_string().contains(script), "{listed}");
+    }
+    client.start(&session, "say done");
+    let told = warning(&mut client);
+    assert!(
+        told.contains("agent a") && told.contains("index.yaml"),
+        "{told}"
+    );
+    let ended = client.until_type("turn_ended").last().clone();
+    assert_eq!(ended["reply"], "done");
+    // Mended, it is who it was, with the variables that were chosen.
+    put(&home, "agents/a/index.yaml", index);
+    assert_eq!(
+        run(&mut client, &session, "time", &json!({}))["output"],
+        "one"
+    );
+    let who = client.call("session/get", json!({"session": session}));
+    assert!(who.to_string().contains("calm"), "{who}");
+}
+
+#[test]
 fn instructions_that_cannot_be_had_are_told() {
     let daemon = with_tools(&[]);
     let home = daemon.path("home");

@@ -898,8 +898,7 @@ fn the_command_line_describes_what_a_model_only_finds() {
         page.stderr
     );
     assert!(
-        page.stderr
-            .contains("a model finds and calls it through these: search_tools"),
+        page.stderr.contains("a model is not shown this one"),
         "{}",
         page.stderr
     );

@@ -75,9 +75,9 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let is_behind = shown.is_empty();
     shown.extend(behind.iter().filter(matches));
     if is_behind && !shown.is_empty() {
-        let ways: Vec<&str> = list.tools.iter().map(name_of).collect();
-        let ways = ways.join(", ");
-        out::note(&format!("a model finds and calls it through these: {ways}"))?;
+        out::note(
+            "a model is not shown this one: it finds and calls it through tools that it is shown",
+        )?;
     }
     if let (Some(name), true) = (&args.name, shown.is_empty()) {
         let names: Vec<&str> = list.tools.iter().map(name_of).collect();

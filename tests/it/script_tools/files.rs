@@ -161,7 +161,7 @@ fn a_check_names_what_the_languages_refuse_and_what_lists_name_in_vain() {
     let daemon = with_tools(&[
         ("fine.sh", TIME),
         (
-            "fine.mjs",
+            "right.mjs",
             "/** D. */\nexport const run = async () => { await 1; };\n",
         ),
         (
@@ -225,7 +225,7 @@ fn a_check_names_what_the_languages_refuse_and_what_lists_name_in_vain() {
             checked.stdout
         );
     }
-    for fine in ["fine", "newer.js", "good/index"] {
+    for fine in ["fine", "right", "newer.js", "good/index"] {
         assert!(!checked.stdout.contains(fine), "{fine}: {}", checked.stdout);
     }
     for expected in [

@@ -112,6 +112,11 @@ fn after_a_restart_a_broken_index_is_told_and_nothing_is_lost() {
     let home = daemon.path("home");
     let index = "instructions: You are {{mood}}.\nvariables:\n- name: mood\n";
     put(&home, "agents/a/index.yaml", index);
+    put(
+        &home,
+        "agents/a/tools.py",
+        "import os\ndef mood():\n    \"\"\"Mood.\"\"\"\n    return os.environ['LLM_AGENT_VAR_MOOD']\n",
+    );
     put(&home, "agents/a/tools.txt", "time.sh\n");
     let mut client = daemon.client();
     let params =
@@ -148,8 +153,10 @@ fn after_a_restart_a_broken_index_is_told_and_nothing_is_lost() {
         run(&mut client, &session, "time", &json!({}))["output"],
         "one"
     );
-    let who = client.call("session/get", json!({"session": session}));
-    assert!(who.to_string().contains("calm"), "{who}");
+    assert_eq!(
+        run(&mut client, &session, "mood", &json!({}))["output"],
+        "calm"
+    );
 }
 
 #[test]

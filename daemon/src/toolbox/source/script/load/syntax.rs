@@ -70,9 +70,16 @@ pub async fn faults(sources: Vec<Source>, env: &BTreeMap<String, String>) -> Vec
 
 async fn fault(source: &Source, env: &BTreeMap<String, String>) -> Option<String> {
     let said = match source.language {
-        Language::Bash => read(source, env, "bash", &["-n"])
-            .await
-            .map(|said| of_bash(&said)),
+        Language::Bash => {
+            // As it runs: without what another system ends its lines with.
+            let text = String::from_utf8_lossy(&source.text).replace("\r\n", "\n");
+            let source = Source {
+                text: text.into_bytes().into(),
+                ..source.clone()
+            };
+            let said = read(&source, env, "bash", &["-n"]).await;
+            said.map(|said| of_bash(&said))
+        }
         Language::Python => {
             let name = source.file.to_string_lossy();
             let said = read(source, env, "python3", &["-I", "-S", "-c", PYTHON, &name]).await;

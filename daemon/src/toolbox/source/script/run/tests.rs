@@ -2,6 +2,7 @@
 
 mod bash;
 mod dotenv;
+mod kinds;
 mod languages;
 mod numbers;
 

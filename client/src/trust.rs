@@ -40,7 +40,7 @@ pub(crate) async fn settle(
     let line = tty.ask("trust them? [y/n] ").await?;
     match line.as_deref().map(str::trim).and_then(decide) {
         Some(allow) => {
-            answer(link, cwd, allow).await?;
+            answer(link, cwd, allow, trust.digest.clone()).await?;
             let said = if allow {
                 "trusted"
             } else {
@@ -55,10 +55,17 @@ pub(crate) async fn settle(
     }
 }
 
-/// Records an answer for the files as they are now.
-pub(crate) async fn answer(link: &Link, cwd: &str, allow: bool) -> Result<Trust, Failure> {
-    link.call(async |client| TrustRpcClient::trust_answer(client, cwd.to_string(), allow).await)
-        .await
+/// Records an answer for the files as they are now; with the digest of what was shown only if they are the same.
+pub(crate) async fn answer(
+    link: &Link,
+    cwd: &str,
+    allow: bool,
+    shown: Option<String>,
+) -> Result<Trust, Failure> {
+    link.call(async |client| {
+        TrustRpcClient::trust_answer(client, cwd.to_string(), allow, shown.clone()).await
+    })
+    .await
 }
 
 /// The files of a directory, one a line.

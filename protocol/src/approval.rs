@@ -79,6 +79,9 @@ pub struct Trust {
     /// When it was decided, in milliseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<u64>,
+    /// Stands for `files` with their content: give it to `trust/answer`, so that what was shown is what is decided on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// One file that counts only in a trusted directory.
@@ -172,9 +175,15 @@ resource! {
         #[method(name = "list", param_kind = map)]
         async fn trust_list(&self, cwd: Option<String>) -> Result<Vec<Trust>, ErrorObjectOwned>;
 
-        /// Decides for the files as they are now.
+        /// Decides for the files as they are now; with the `digest` of what was shown only if they are still the same (else
+        /// it is an error, and nothing is decided).
         #[method(name = "answer", param_kind = map)]
-        async fn trust_answer(&self, cwd: String, allow: bool) -> Result<Trust, ErrorObjectOwned>;
+        async fn trust_answer(
+            &self,
+            cwd: String,
+            allow: bool,
+            digest: Option<String>,
+        ) -> Result<Trust, ErrorObjectOwned>;
 
         /// A person's own command wrote this file: `path` is relative to the directory, `content` all of it. It joins what is
         /// trusted when that is all that differs from what was agreed to, or all there is; else nothing changes. The answer

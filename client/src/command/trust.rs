@@ -53,11 +53,11 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         }),
         Some(Action::Yes { directory }) => {
             let cwd = named(link.place(), directory)?;
-            out::line(&shown(&trust::answer(&link, &cwd, true).await?))
+            out::line(&shown(&trust::answer(&link, &cwd, true, None).await?))
         }
         Some(Action::No { directory }) => {
             let cwd = named(link.place(), directory)?;
-            out::line(&shown(&trust::answer(&link, &cwd, false).await?))
+            out::line(&shown(&trust::answer(&link, &cwd, false, None).await?))
         }
     }
 }

@@ -50,10 +50,15 @@ impl TrustRpcServer for Rpc {
         }
     }
 
-    async fn trust_answer(&self, cwd: String, allow: bool) -> Result<Trust, ErrorObjectOwned> {
+    async fn trust_answer(
+        &self,
+        cwd: String,
+        allow: bool,
+        digest: Option<String>,
+    ) -> Result<Trust, ErrorObjectOwned> {
         let trusts = &self.0.parts.trusts;
         trusts
-            .answer(Path::new(&cwd), allow)
+            .answer_shown(Path::new(&cwd), allow, digest)
             .await
             .map_err(unreadable)
     }

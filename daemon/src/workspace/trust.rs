@@ -66,10 +66,20 @@ impl Trusts {
         checked.unwrap_or_else(|_| undecided(&given))
     }
 
-    /// Decides for the files as they are now.
+    #[cfg(test)]
     pub async fn answer(&self, cwd: &Path, allow: bool) -> Result<Trust, String> {
+        self.answer_shown(cwd, allow, None).await
+    }
+
+    /// Decides for the files as they are now; where it is known what somebody saw of them, only if they are still the same.
+    pub async fn answer_shown(
+        &self,
+        cwd: &Path,
+        allow: bool,
+        shown: Option<String>,
+    ) -> Result<Trust, String> {
         let cwd = cwd.to_owned();
-        self.blocking(move |trusts| trusts.decide(&cwd, allow))
+        self.blocking(move |trusts| trusts.decide(&cwd, allow, shown.as_deref()))
             .await?
     }
 
@@ -124,9 +134,15 @@ impl Trusts {
         }
     }
 
-    fn decide(&self, cwd: &Path, allow: bool) -> Result<Trust, String> {
+    fn decide(&self, cwd: &Path, allow: bool, shown: Option<&str>) -> Result<Trust, String> {
         let cwd = real(cwd);
         let scan = self.shared.digests.scan(&cwd);
+        if shown.is_some_and(|shown| shown != all_of(&scan)) {
+            return Err(format!(
+                "the files of {} were changed after they were shown, so nothing is decided: `dwell trust` shows them as they are",
+                cwd.join(".agents").display()
+            ));
+        }
         if let (true, Some(why)) = (allow, &scan.incomplete) {
             return Err(format!(
                 "cannot trust {}: {why}",
@@ -328,7 +344,17 @@ fn judged(cwd: &Path, scan: &Scan, decision: Option<&Decision>) -> Trust {
         files: files.collect(),
         removed: removed.unwrap_or_default(),
         decided_at: decision.map(|decision| decision.decided_at),
+        digest: Some(all_of(scan)),
     }
+}
+
+/// Stands for all files with their content.
+fn all_of(scan: &Scan) -> String {
+    let lines = scan.files.iter();
+    let lines: String = lines
+        .map(|(name, digest)| format!("{name:?} {digest}\n"))
+        .collect();
+    digest_of(lines.as_bytes())
 }
 
 fn undecided(cwd: &Path) -> Trust {
@@ -338,6 +364,7 @@ fn undecided(cwd: &Path) -> Trust {
         files: Vec::new(),
         removed: Vec::new(),
         decided_at: None,
+        digest: None,
     }
 }
 
@@ -521,6 +548,20 @@ mod tests {
         assert_eq!(copies(), 4, "copies that no decision rests on go");
         let again = place.trusts.check(&place.cwd()).await;
         assert_eq!((again.state, again.removed.len()), (Trusted, 0));
+    }
+
+    #[tokio::test]
+    async fn what_was_shown_is_what_is_decided_on() {
+        let place = Place::new();
+        place.put("config.toml", "harmless");
+        let shown = place.trusts.check(&place.cwd()).await.digest;
+        place.put("config.toml", "hostile!");
+        let answer = place.trusts.answer_shown(&place.cwd(), true, shown).await;
+        assert!(answer.unwrap_err().contains("after they were shown"));
+        assert_eq!(place.trusts.check(&place.cwd()).await.state, Undecided);
+        let shown = place.trusts.check(&place.cwd()).await.digest;
+        let answer = place.trusts.answer_shown(&place.cwd(), true, shown).await;
+        assert_eq!(answer.unwrap().state, Trusted);
     }
 
     #[tokio::test]

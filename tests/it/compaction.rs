@@ -139,6 +139,25 @@ fn summary_that_fails_loses_nothing_and_is_said_and_not_asked_for_again_in_the_t
 }
 
 #[test]
+fn summary_that_a_person_asked_for_and_did_not_get_leaves_nothing_behind() {
+    let model = FakeModel::start([
+        says("blue", 10),
+        Answer::status(400, "no summaries here"),
+        says(" ", 10),
+        says("as said", 10),
+    ]);
+    let (_daemon, mut client, session) = start(&model, "");
+    client.turn(&session, "which colour?");
+    for _ in 0..2 {
+        let line = json!({"session": session, "line": "/compact"});
+        let ran = client.call("command/run", line);
+        assert!(ran["error"].is_string(), "{ran}");
+    }
+    assert_eq!(client.turn(&session, "go on").said(), "as said");
+    assert_eq!(words(&model.requests()[3]), ["which colour?", "go on"]);
+}
+
+#[test]
 fn summary_that_makes_no_room_is_not_asked_for_over_and_over() {
     let model = FakeModel::start([
         says("blue", FULL),

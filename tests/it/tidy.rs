@@ -98,6 +98,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "workspace",
             "store::ListQuery",
             "turn::compaction::ASK",
+            "turn::compaction::BY",
         ],
     ),
     ("workspace", &["toolbox", "process", "stdio_rpc", "config"]),

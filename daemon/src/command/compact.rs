@@ -2,7 +2,7 @@
 
 use super::registry::{Command, Failure, Invocation, Ran};
 use crate::session::Prompt;
-use crate::turn::compaction::ASK;
+use crate::turn::compaction::{ASK, BY};
 use protocol::event::TurnStatus;
 
 pub(super) fn command() -> Command {
@@ -10,7 +10,7 @@ pub(super) fn command() -> Command {
     Command::new("compact", about, run)
 }
 
-/// A turn that does not end well changes nothing of the conversation but that it took place.
+/// A turn that does not end well changes nothing of the conversation.
 async fn run(invocation: Invocation) -> Ran {
     let (sessions, session) = (&invocation.sessions, &invocation.session);
     // The first is the system prompt.
@@ -19,7 +19,7 @@ async fn run(invocation: Invocation) -> Ran {
     }
     let prompt = Prompt {
         text: ASK.to_owned(),
-        client: Some("/compact".to_owned()),
+        client: Some(BY.to_owned()),
         ..Prompt::default()
     };
     let started = sessions.start(session, prompt).await?;

@@ -92,6 +92,16 @@ impl Conversation {
         self.open(message);
     }
 
+    /// The running turn's prompt and what came of it are no part of the conversation.
+    pub fn withdraw(&mut self) {
+        let is_it = |prompt: &Arc<Message>, item: &Item| matches!(item, Item::User(message) if Arc::ptr_eq(message, prompt));
+        let prompt = self.prompt.as_ref();
+        let at = prompt.and_then(|prompt| self.items.iter().rposition(|item| is_it(prompt, item)));
+        if let Some(at) = at {
+            self.items.truncate(at);
+        }
+    }
+
     /// The turn ended: words that no round trip took are there for the next turn.
     pub fn end(&mut self) {
         let words = std::mem::take(&mut self.steers);

@@ -23,6 +23,8 @@ pub struct State {
     pub turn: Option<Turn>,
     /// How the last one ended.
     pub last: Option<(TurnStatus, String)>,
+    /// Whether the running one was asked for a summary, and for nothing else.
+    pub sums_up: bool,
     pub conversation: Conversation,
     pub queue: Vec<Queued>,
     pub approvals: BTreeMap<ApprovalId, Approval>,

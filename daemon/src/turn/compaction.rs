@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What the model is asked for a summary with, here and by `/compact`.
+/// Who a turn is of that a person asked for a summary; its prompt is no part of the conversation unless it gave one.
+pub const BY: &str = "/compact";
 pub const ASK: &str = "Sum up this conversation for yourself: what follows is all that you will remember of it. Say what is \
                        wanted, what was decided and why, which files matter and what was changed in them, what was tried and \
                        failed, and what is to be done next. Call no tool, and answer with the summary alone.";

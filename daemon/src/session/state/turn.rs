@@ -1,6 +1,7 @@
 //! What the events of a turn and of its messages do to the state. As the fold itself: pure, and never refuses one.
 
 use super::{Round, State, Token, Turn, number, title_of};
+use crate::turn::compaction::BY;
 use protocol::event::{Event, EventKind, TurnStatus};
 use protocol::id::MessageId;
 
@@ -11,9 +12,10 @@ impl State {
                 text,
                 images,
                 token,
-                ..
+                client,
             } => {
                 self.begin_turn(event, token.as_deref());
+                self.sums_up = client.as_deref() == Some(BY);
                 self.conversation.prompt(text.clone(), images.clone());
                 if self.title.is_empty() {
                     self.title = title_of(text);
@@ -80,6 +82,10 @@ impl State {
     }
 
     fn end_turn(&mut self, event: &Event, status: TurnStatus, reply: &str) {
+        let gave = status == TurnStatus::Completed && !reply.trim().is_empty();
+        if std::mem::take(&mut self.sums_up) && !gave {
+            self.conversation.withdraw();
+        }
         self.conversation.end();
         if let Some(id) = &event.turn {
             self.ended.insert(id.clone(), event.seq);

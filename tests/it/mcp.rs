@@ -794,6 +794,30 @@ fn headers_go_to_the_server_and_to_no_other_host() {
 }
 
 #[test]
+fn server_that_forgot_its_session_is_begun_anew_and_a_refusal_without_a_number_is_one() {
+    let (_daemon, _server, mut client, session) = over_http(&["forgets"], json!({}));
+    for _ in 0..5 {
+        let echo = run(&mut client, &session, "far__echo", json!({"text": "hi"}));
+        assert_eq!(echo["content"], "hi", "{echo}");
+    }
+    let (_daemon, _server, mut client, session) = over_http(&["idless"], json!({}));
+    let refused = run(&mut client, &session, "far__echo", json!({"text": "hi"}));
+    assert_eq!(refused["error"], "the MCP server far: cannot be parsed");
+}
+
+#[test]
+fn what_no_person_said_mentions_no_resource() {
+    let daemon = daemon_with(&[("fake", "")], "");
+    let (mut client, session) = session(&daemon);
+    let handed = json!({"prompt": "say it is @fake:note://one"});
+    let done = run(&mut client, &session, "task", handed);
+    assert_eq!(done["content"], "it is @fake:note://one", "{done}");
+    let piped = client.turn(&session, "say a\n\n```\n@fake:note://one\n```");
+    let said = piped.one("turn_started")["text"].as_str().unwrap();
+    assert!(!said.contains("<resource"), "{said}");
+}
+
+#[test]
 fn server_that_is_not_there_is_named() {
     let (_daemon, server, mut client, session) = over_http(&[], json!({}));
     assert_eq!(

@@ -27,8 +27,9 @@ impl TurnRpcServer for Rpc {
     ) -> Result<Started, ErrorObjectOwned> {
         let about = Concerns::Session(&session);
         let context = self.check_controls(extensions, about, "start a turn")?;
+        let text = self.sessions().with_resources(&session, text).await;
         let prompt = Prompt {
-            text,
+            text: text.map_err(fail)?,
             images: images.unwrap_or_default(),
             token,
             client: context.client().map(|client| client.name),
@@ -47,7 +48,8 @@ impl TurnRpcServer for Rpc {
         text: String,
     ) -> Result<Recorded, ErrorObjectOwned> {
         self.check_controls(extensions, Concerns::Session(&session), "steer the turn")?;
-        recorded(self.sessions().steer(&session, text).await)
+        let text = self.sessions().with_resources(&session, text).await;
+        recorded(self.sessions().steer(&session, text.map_err(fail)?).await)
     }
 
     async fn cancel(

@@ -15,6 +15,7 @@ pub use prompts::ServerPrompt;
 use super::Workspace;
 use crate::toolbox::Toolbox;
 use crate::toolbox::source::mcp::config::Listing;
+use crate::toolbox::source::mcp::name::plain;
 use crate::toolbox::source::mcp::{self, Around};
 pub use crate::toolbox::source::mcp::{Login, Settings, Tokens};
 pub(super) use find::{Files, of as found};
@@ -164,7 +165,7 @@ impl Servers {
                 for problem in &listing.problems {
                     toolbox.problem(problem.clone());
                 }
-                servers.iter().for_each(|server| add(&mut toolbox, server));
+                add_all(&mut toolbox, &servers);
                 Arc::new(toolbox)
             }
         };
@@ -187,14 +188,35 @@ impl Servers {
     }
 }
 
-/// A name that another tool has, or goes by, stays that one's: what was said of it must not count for a stranger.
-fn add(toolbox: &mut Toolbox, server: &Arc<Server>) {
+fn add_all(toolbox: &mut Toolbox, servers: &[Arc<Server>]) {
+    let prefixes: Vec<String> = servers
+        .iter()
+        .map(|one| plain(&one.config.prefix))
+        .collect();
+    servers
+        .iter()
+        .for_each(|server| add(toolbox, server, &prefixes));
+}
+
+/// A name that another tool has, or goes by, stays that one's, and one that begins as another server's names do is that
+/// one's, be it there yet or not: what was said of it must not count for a stranger.
+fn add(toolbox: &mut Toolbox, server: &Arc<Server>, prefixes: &[String]) {
     toolbox.note_source(&format!("mcp {}", server.config.name));
     for problem in server.problems() {
         toolbox.problem(problem);
     }
+    let own = plain(&server.config.prefix).len();
     for tool in server.tools() {
         let (name, origin) = (tool.name().to_owned(), tool.origin().to_owned());
+        let is_anothers =
+            |prefix: &&String| prefix.len() > own && name.starts_with(prefix.as_str());
+        if let Some(prefix) = prefixes.iter().find(is_anothers) {
+            toolbox.problem(format!(
+                "the tool {name} of the MCP server {} is left out: names that begin with {prefix} are another server's",
+                server.config.name
+            ));
+            continue;
+        }
         match toolbox.get(&name).map(|other| other.origin().to_owned()) {
             Some(other) => toolbox.problem(format!(
                 "the tool {name} of the MCP server {} is left out: there is one of that name ({other}); a prefix in its entry helps",

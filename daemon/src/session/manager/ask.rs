@@ -94,16 +94,19 @@ impl Sessions {
             .await
     }
 
+    /// What a person said, with the resources that it mentions. What models, servers and files say mentions nothing.
+    pub async fn with_resources(&self, session: &SessionId, text: String) -> SessionResult<String> {
+        let handle = self.open(session).await?;
+        Ok(handle.shared.workspace.with_resources(text).await)
+    }
+
     pub async fn start(&self, session: &SessionId, prompt: Prompt) -> SessionResult<Started> {
         let handle = self.open(session).await?;
-        let mut prompt = prompt;
-        prompt.text = handle.shared.workspace.with_resources(prompt.text).await;
         handle.ask(|reply| Msg::Start(prompt, reply)).await
     }
 
     pub async fn steer(&self, session: &SessionId, text: String) -> SessionResult<u64> {
         let handle = self.open(session).await?;
-        let text = handle.shared.workspace.with_resources(text).await;
         handle.ask(|reply| Msg::Steer(text, reply)).await
     }
 

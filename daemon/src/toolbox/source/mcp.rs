@@ -8,7 +8,7 @@ mod connection;
 mod face;
 mod http;
 mod inventory;
-mod name;
+pub mod name;
 mod oauth;
 mod outcome;
 mod progress;

@@ -86,6 +86,7 @@ impl Files {
                 },
             });
         }
+        all.part();
         all
     }
 }

@@ -59,7 +59,9 @@ impl Workspace {
 /// What may be mentions: server and URI, each once. Whether there is such a server is another question.
 fn mentions(text: &str) -> Vec<(&str, &str)> {
     let mut all = Vec::new();
-    for word in text.split(|c: char| c.is_whitespace() || "()[]{}<>\"'`".contains(c)) {
+    for word in said(text)
+        .flat_map(|line| line.split(|c: char| c.is_whitespace() || "()[]{}<>\"'`".contains(c)))
+    {
         let word = word.trim_end_matches(['.', ',', ';', ':', '!', '?']);
         let parts = word.strip_prefix('@').and_then(|word| word.split_once(':'));
         if let Some((server, uri)) = parts
@@ -71,6 +73,22 @@ fn mentions(text: &str) -> Vec<(&str, &str)> {
         }
     }
     all
+}
+
+/// The lines outside of fences: what stands in those was piped or pasted, and is nobody's wish.
+fn said(text: &str) -> impl Iterator<Item = &str> {
+    let mut fence = 0;
+    text.lines().filter(move |line| {
+        let ticks = line.bytes().take_while(|byte| *byte == b'`').count();
+        let closes = line.len() == ticks;
+        match fence {
+            0 if ticks >= 3 => fence = ticks,
+            0 => return true,
+            open if ticks >= open && closes => fence = 0,
+            _ => {}
+        }
+        false
+    })
 }
 
 #[cfg(test)]
@@ -85,5 +103,7 @@ mod tests {
             [("docs", "file:///a.md"), ("b", "x://y?z=1")]
         );
         assert!(mentions("nothing here").is_empty());
+        let piped = "right? @a:b\n\n````\n```\n@c:d\n```\n@e:f\n````\n@g:h";
+        assert_eq!(mentions(piped), [("a", "b"), ("g", "h")]);
     }
 }

@@ -7,7 +7,7 @@ use futures_util::stream::BoxStream;
 use protocol::surrogate;
 use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
     StreamableHttpResponseLimits,
@@ -72,6 +72,11 @@ impl StreamableHttpClient for Authorized {
         headers: Headers,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Refused> {
+        let asked = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let known = session.is_some();
         self.with_token(|token| {
             let (uri, session) = (Arc::clone(&uri), session.clone());
             let (message, headers) = (message.clone(), headers.clone());
@@ -79,11 +84,16 @@ impl StreamableHttpClient for Authorized {
                 .post_message_with_response_limits(uri, message, session, token, headers, limits)
         })
         .await
-        .map(|answer| match answer {
+        .and_then(|answer| match answer {
             StreamableHttpPostResponse::Sse(events, session) => {
-                StreamableHttpPostResponse::Sse(mended(events), session)
+                Ok(StreamableHttpPostResponse::Sse(mended(events), session))
             }
-            other => other,
+            StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), session) => {
+                let error = addressed(error, asked, known)?;
+                let message = ServerJsonRpcMessage::Error(error);
+                Ok(StreamableHttpPostResponse::Json(message, session))
+            }
+            other => Ok(other),
         })
     }
 
@@ -131,6 +141,23 @@ impl StreamableHttpClient for Authorized {
         .await
         .map(mended)
     }
+}
+
+/// What answers a request is for it, whatever number it bears: some refuse without one, and nobody would hear of it. A server
+/// that was started anew says so of a session that it does not know; it is begun anew then.
+fn addressed(
+    mut error: JsonRpcError,
+    asked: Option<RequestId>,
+    has_session: bool,
+) -> Result<JsonRpcError, Refused> {
+    if asked.is_none() || error.id == asked {
+        return Ok(error);
+    }
+    if has_session && error.error.message.to_ascii_lowercase().contains("session") {
+        return Err(StreamableHttpError::SessionExpired);
+    }
+    error.id = asked;
+    Ok(error)
 }
 
 type Events = BoxStream<'static, Result<Sse, SseError>>;

@@ -1,6 +1,7 @@
 //! `mcp.json`: which servers a person named, and how each is reached. Must never start one, nor let one entry that
 //! cannot be used take the others along.
 
+use super::name::plain;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -91,6 +92,27 @@ impl Listing {
         self.servers.retain(|server| !replaced(server));
         self.servers.extend(later.servers);
         self.problems.extend(later.problems);
+    }
+}
+
+impl Listing {
+    /// Gives each server a prefix of its own, by the files alone: whose a name is must not depend on who is there first.
+    pub fn part(&mut self) {
+        let mut known: BTreeMap<String, String> = BTreeMap::new();
+        for server in &mut self.servers {
+            let name = &server.name;
+            if let Some(other) = known.get(&plain(&server.prefix)) {
+                let numbered = (2..).map(|number| format!("{name}_{number}__"));
+                let mut all = std::iter::once(format!("{name}__")).chain(numbered);
+                let free = all.find(|prefix| !known.contains_key(&plain(prefix)));
+                server.prefix = free.unwrap_or_default();
+                self.problems.push(format!(
+                    "the MCP servers {other} and {name} would have the same names for their tools: those of {name} begin with {} instead",
+                    server.prefix
+                ));
+            }
+            known.insert(plain(&server.prefix), name.clone());
+        }
     }
 }
 

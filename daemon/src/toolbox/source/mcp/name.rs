@@ -10,9 +10,13 @@ const LONGEST: usize = 64;
 /// A name that would not be the tool's own then, or is too long, ends in a few digits that are.
 pub(super) fn shown(prefix: &str, tools: &[&str]) -> Vec<String> {
     let mut taken = BTreeSet::new();
-    let name = |tool: &&str| {
-        let own = format!("{prefix}{tool}");
-        let plain = own.replace(|c: char| !is_plain(c), "_");
+    // Who really has a name is before those that would only come to it, in whatever order the server lists them.
+    let mut order: Vec<usize> = (0..tools.len()).collect();
+    order.sort_by_key(|at| (!tools[*at].chars().all(is_plain), tools[*at]));
+    let mut names = vec![String::new(); tools.len()];
+    for at in order {
+        let own = format!("{prefix}{}", tools[at]);
+        let plain = plain(&own);
         let mut name = match plain.len() <= LONGEST && !plain.is_empty() {
             true => plain.clone(),
             false => marked(&plain, &own),
@@ -21,9 +25,14 @@ pub(super) fn shown(prefix: &str, tools: &[&str]) -> Vec<String> {
             name = marked(&plain, &own);
         }
         taken.insert(name.clone());
-        name
-    };
-    tools.iter().map(name).collect()
+        names[at] = name;
+    }
+    names
+}
+
+/// With `_` for what vendors refuse.
+pub fn plain(name: &str) -> String {
+    name.replace(|c: char| !is_plain(c), "_")
 }
 
 fn is_plain(c: char) -> bool {
@@ -47,15 +56,26 @@ mod tests {
     use super::{LONGEST, shown};
 
     #[test]
+    fn name_is_whose_it_really_is_however_the_server_lists_them() {
+        let one = shown("c__", &["a b", "a_b", "a.b"]);
+        let other = shown("c__", &["a_b", "a.b", "a b"]);
+        assert_eq!(one[1], "c__a_b");
+        assert_eq!(
+            [&one[1], &one[2], &one[0]],
+            [&other[0], &other[1], &other[2]]
+        );
+    }
+
+    #[test]
     fn names_that_vendors_take_stay_and_others_are_mapped_each_to_its_own() {
         assert_eq!(
             shown("github__", &["create_issue", "a-b"]),
             ["github__create_issue", "github__a-b"]
         );
         let odd = shown("my server__", &["a.b", "a/b", "a b", "\u{e4}"]);
-        assert_eq!(odd[0], "my_server__a_b");
-        assert!(odd[1].starts_with("my_server__a_b_") && odd[2].starts_with("my_server__a_b_"));
-        assert_ne!(odd[1], odd[2]);
+        assert_eq!(odd[2], "my_server__a_b");
+        assert!(odd[0].starts_with("my_server__a_b_") && odd[1].starts_with("my_server__a_b_"));
+        assert_ne!(odd[0], odd[1]);
         assert_eq!(odd[3], "my_server___");
         let long = "x".repeat(100);
         let other = format!("{long}y");

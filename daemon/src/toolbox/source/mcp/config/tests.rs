@@ -141,6 +141,20 @@ fn later_file_wins_by_name_and_can_switch_off() {
 }
 
 #[test]
+fn servers_that_would_share_names_get_prefixes_of_their_own_by_the_file() {
+    let mut all = listing(
+        r#"{"mcpServers": {"a": {"command": "1", "prefix": "k"}, "b": {"command": "1", "prefix": "k"},
+            "a b": {"command": "1"}, "a_b": {"command": "1"}, "x": {"command": "1", "prefix": false},
+            "y": {"command": "1", "prefix": false}}}"#,
+    );
+    all.part();
+    let prefixes: Vec<_> = all.servers.iter().map(|one| one.prefix.as_str()).collect();
+    assert_eq!(prefixes, ["k__", "b__", "a b__", "a_b_2__", "", "y__"]);
+    assert_eq!(all.problems.len(), 3, "{:?}", all.problems);
+    assert!(all.problems[0].contains("the MCP servers a and b"));
+}
+
+#[test]
 fn variables_are_replaced_and_half_ones_stay() {
     let of = |name: &str| match name {
         "A" => Some("1".to_owned()),

@@ -117,8 +117,8 @@ async function answer({ id, method, params = {} }) {
   } catch (error) {
     // Refusing is what hooks are for.
     if (method === "plugin/hook") console.error(`${params.id}: ${error?.message ?? error}`);
-    else if (error.code === undefined) console.error(error);
-    const code = Number.isInteger(error.code) ? error.code : -32000;
+    else if (error?.code === undefined) console.error(error);
+    const code = Number.isInteger(error?.code) ? error.code : -32000;
     reply = JSON.stringify({ id, error: { code, message: String(error?.message ?? error) } });
   }
   write(reply);

@@ -179,15 +179,17 @@ def _answer(message):
         handler = _methods.get(message["method"])
         if handler is None:
             raise Error({"code": -32601, "message": f"there is no method {message['method']} here"})
-        answer = {"id": message["id"], "result": handler(params)}
-        text = json.dumps(answer)
-    except Exception as error:
+        text = _text({"id": message["id"], "result": handler(params)})
+    except BaseException as error:  # also `sys.exit`, as argparse does it: the plugin goes on
         if message["method"] == "plugin/hook":  # refusing is what hooks are for
             print(f"{params['id']}: {error!r}", file=sys.stderr)
         elif not isinstance(error, Error):
             traceback.print_exc()
-        code = getattr(error, "code", None) or -32000
-        text = json.dumps({"id": message["id"], "error": {"code": code, "message": str(error) or type(error).__name__}})
+        code = error.code if isinstance(error, Error) else -32000
+        why = str(error) or type(error).__name__
+        if isinstance(error, SystemExit):
+            why = f"it ended by sys.exit({error.code!r})"
+        text = _text({"id": message["id"], "error": {"code": code, "message": why}})
     sys.stdout.flush()
     _write(text)
 
@@ -294,8 +296,12 @@ _methods = {
 }
 
 
+def _text(message):
+    return json.dumps(message, allow_nan=False)  # NaN and Infinity are no JSON
+
+
 def _send(message):
-    _write(json.dumps(message))
+    _write(_text(message))
 
 
 def _write(text):

@@ -319,6 +319,19 @@ impl Toolbox {
         };
         let mut problems = self.problems.clone();
         problems.extend(permissions.problems().iter().cloned());
+        problems.extend(self.unheard());
+        let names = self.tools.iter().map(|tool| tool.name());
+        let names: Vec<&str> = names
+            .chain(self.aliases.keys().map(String::as_str))
+            .collect();
+        // Servers' tools may come later.
+        let strays = permissions.guard_nothing(&names).into_iter();
+        let strays = strays.filter(|key| !key.contains("__") || key.contains('*'));
+        problems.extend(strays.map(|key| {
+            format!(
+                "the rule for {key:?} in permissions.json guards nothing: no tool here is called so"
+            )
+        }));
         ToolList {
             tools: self.tools.iter().map(info).collect(),
             shadowed: self.shadowed.clone(),
@@ -326,6 +339,24 @@ impl Toolbox {
             hooks: self.hooks(),
             ..ToolList::default()
         }
+    }
+
+    /// Hooks that no call reaches, as there is no tool of the name that they are for.
+    fn unheard(&self) -> Vec<String> {
+        let is_tool = |name: &str| name == "*" || self.tools.iter().any(|tool| tool.name() == name);
+        let mut all = Vec::new();
+        for (point, tools) in self.hooks() {
+            for (tool, hooks) in tools.iter().filter(|(name, _)| !is_tool(name)) {
+                let why = match self.aliases.get(tool) {
+                    Some(real) => format!("another name of {real}: hooks go by the real one"),
+                    None => "the name of no tool here".to_owned(),
+                };
+                let told =
+                    |hook| format!("the {point}-hook {hook:?} never runs: {tool:?} is {why}");
+                all.extend(hooks.iter().map(told));
+            }
+        }
+        all
     }
 
     fn aliases_of(&self, name: &str) -> Vec<String> {

@@ -735,6 +735,95 @@ fn what_a_plugin_gives_is_cut_for_models_and_kept_and_half_a_character_is_no_end
     );
 }
 
+#[test]
+fn guard_that_was_there_a_moment_ago_refuses_when_its_file_is_half_saved() {
+    let daemon = daemon_with(&[("guard.sh", &bash(GUARD, "reply null"))], "");
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    assert_eq!(passes(&mut client, &session), Ok(()));
+    for text in ["exit 1", ""] {
+        let file = put(&daemon, "guard.sh", text);
+        let refused = passes(&mut client, &session).unwrap_err();
+        assert!(refused.contains("may guard calls"), "{refused}");
+        fs::remove_file(file).unwrap();
+        assert_eq!(passes(&mut client, &session), Ok(()), "it was taken away");
+        put(&daemon, "guard.sh", &bash(GUARD, "reply null"));
+        assert_eq!(passes(&mut client, &session), Ok(()));
+    }
+}
+
+#[test]
+fn hook_that_no_call_reaches_is_told() {
+    let config = [
+        toml_hook("before", "bash", "exit 2", ""),
+        toml_hook("after", "Execute", "exit 2", ""),
+        toml_hook("before", "read", "exit 0", ""),
+    ];
+    let daemon = daemon_with(&[], &config.concat());
+    daemon
+        .permissions(&json!({"exceute": "deny", "b__*": "ask", "bash": "deny", "far__x": "deny"}));
+    let (mut client, session) = session(&daemon);
+    let listed = client.call("tool/list", json!({"session": session}));
+    let problems: Vec<_> = listed["problems"].as_array().unwrap().iter().collect();
+    let expected = [
+        "the after-hook \"exit 2\" never runs: \"Execute\" is the name of no tool here",
+        "the before-hook \"exit 2\" never runs: \"bash\" is another name of execute: hooks go by the real one",
+        "the rule for \"b__*\" in permissions.json guards nothing: no tool here is called so",
+        "the rule for \"exceute\" in permissions.json guards nothing: no tool here is called so",
+    ];
+    assert_eq!(problems, expected);
+}
+
+#[test]
+fn handler_that_exits_or_gives_no_json_fails_its_call_alone() {
+    let text = r#"import dwell, sys
+@dwell.setup
+def s(session):
+    @session.toolbox.add("leave", "d", {})
+    def leave(args): sys.exit(3)
+    @session.toolbox.add("nan", "d", {})
+    def nan(args): return {"mean": float("nan")}
+    @session.toolbox.add("pid", "d", {})
+    def pid(args):
+        import os
+        return {"pid": os.getpid()}
+"#;
+    let daemon = daemon_with(&[("odd.py", text)], "");
+    daemon.permissions(&json!({"leave": "allow", "nan": "allow", "pid": "allow"}));
+    let (mut client, session) = session(&daemon);
+    let mut gives = |name: &str| run(&mut client, &session, name, &json!({}));
+    let pid = gives("pid")["pid"].clone();
+    assert_eq!(gives("leave")["error"], "it ended by sys.exit(3)");
+    let nan = gives("nan")["error"].to_string();
+    assert!(nan.contains("not JSON compliant"), "{nan}");
+    assert_eq!(gives("pid")["pid"], pid);
+}
+
+#[test]
+fn plugin_that_works_is_not_killed_for_a_hook_that_it_does_not_answer_meanwhile() {
+    let setup = r#"{"tools": [{"name": "slow"}], "hooks": [{"id": "guard", "point": "before", "tool": "read"}]}"#;
+    let answer = r#"case $method in
+      plugin/tool) touch begun; while [ ! -e go ]; do sleep 0.02; done; reply '{"done": true}' ;;
+      *) reply null ;;
+    esac"#;
+    let daemon = daemon_with(
+        &[("one.sh", &bash(setup, answer))],
+        "[plugin]\nhook_ms = 300\n",
+    );
+    daemon.permissions(&json!({"slow": "allow"}));
+    daemon.write("a.txt", "x");
+    let (mut client, session) = session(&daemon);
+    let mut other = daemon.client();
+    let params = json!({"session": session, "name": "slow", "arguments": {}});
+    let slow = other.send("tool/run", params);
+    until_true("it works", SOON, || daemon.work().join("begun").exists());
+    let refused = passes(&mut client, &session).unwrap_err();
+    assert!(refused.ends_with("it works on something else"), "{refused}");
+    daemon.write("go", "");
+    assert_eq!(other.response(slow).unwrap()["done"], true);
+    assert_eq!(passes(&mut client, &session), Ok(()));
+}
+
 /// Whether a call runs, or why not.
 fn passes(client: &mut TestClient, session: &str) -> Result<(), String> {
     let result = read(client, session);

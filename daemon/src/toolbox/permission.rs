@@ -91,6 +91,17 @@ impl Permissions {
         &self.files.problems
     }
 
+    /// Names that the files guard and that fit none of these.
+    pub fn guard_nothing<'a>(&'a self, names: &[&str]) -> Vec<&'a str> {
+        let all = self
+            .files
+            .user
+            .guarded()
+            .chain(self.files.workspace.guarded());
+        all.filter(|key| !names.iter().any(|name| rules::fits(key, name)))
+            .collect()
+    }
+
     /// What a call with these arguments may do.
     pub async fn judge(
         &self,

@@ -214,6 +214,10 @@ impl Plugins {
                 Arc::clone(&self.changes),
                 session,
             );
+            let before = known.iter().find(|one| one.found.path == plugin.found.path);
+            if let Some(before) = before {
+                plugin.succeeds(before);
+            }
             fresh.push(Arc::clone(&plugin));
             plugin
         };

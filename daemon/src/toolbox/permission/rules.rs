@@ -80,8 +80,46 @@ impl Rules {
             .iter()
             .filter(|name| **name != EVERY)
             .flat_map(move |name| under(name, true));
-        own.chain(under(EVERY, false))
+        // What is said of many by a pattern counts where nothing is said of the tool itself.
+        let is_named = names.iter().any(|name| self.tools.contains_key(*name));
+        let patterns = self.tools.iter().filter(move |(key, _)| {
+            !is_named && *key != EVERY && names.iter().any(|name| fits(key, name))
+        });
+        let many =
+            patterns.flat_map(|(_, rules)| rules.iter().map(|rule| Standing { rule, own: true }));
+        own.chain(many).chain(under(EVERY, false))
     }
+
+    /// Names and patterns that something is forbidden or asked under, but that for every tool.
+    pub fn guarded(&self) -> impl Iterator<Item = &str> {
+        let guards = |rules: &[Rule]| rules.iter().any(|rule| rule.policy != Policy::Allow);
+        let tools = self.tools.iter();
+        tools
+            .filter(move |(key, rules)| *key != EVERY && guards(rules))
+            .map(|(key, _)| key.as_str())
+    }
+}
+
+/// Whether a key of a file is this name, or with `*` in it fits it.
+pub(super) fn fits(key: &str, name: &str) -> bool {
+    let mut parts = key.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        rest = match parts.peek() {
+            None => return rest.ends_with(part),
+            Some(_) => match rest.split_once(part) {
+                Some((_, rest)) => rest,
+                None => return false,
+            },
+        };
+    }
+    true
 }
 
 /// Whether a workspace's `allow` counts.

@@ -26,6 +26,7 @@ impl Plugin {
         params: &RawValue,
     ) -> Result<Box<RawValue>, String> {
         let live = self.live().await?;
+        let _works = self.works();
         ask(&live, method, params).await
     }
 
@@ -50,6 +51,7 @@ impl Plugin {
         let why = format!("{} did not answer within {seconds} s", self.label());
         match asked.filter(|(live, said)| live.peer.said() == *said) {
             // It may be slow with this one alone and serve others; but one that has not said a word hangs.
+            Some(_) if self.is_at_work() => Err(format!("{why}; it works on something else")),
             Some((live, _)) if silence == Silence::Kills => {
                 tracing::warn!(plugin = self.name, method, "it hangs and is killed");
                 live.peer.stop();

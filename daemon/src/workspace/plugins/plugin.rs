@@ -38,6 +38,8 @@ pub(in crate::workspace) struct Plugin {
     slot: tokio::sync::Mutex<Slot>,
     /// What it works on.
     pub(super) calls: Calls,
+    /// Held by each piece of work that may take as long as it likes.
+    work: Arc<()>,
     /// What it said last, in two parts. Held for a look only.
     setup: Mutex<Arc<Setup>>,
     told: Mutex<Told>,
@@ -55,6 +57,8 @@ struct Told {
     unguarded: Option<String>,
     /// Whether it has said what it adds since it was last stopped.
     once: bool,
+    /// Whether it had hooks when it last said it, or the file that was there before had.
+    guards: bool,
 }
 
 #[derive(Default)]
@@ -86,11 +90,21 @@ impl Plugin {
             this: this.clone(),
             slot: tokio::sync::Mutex::default(),
             calls: Calls::default(),
+            work: Arc::default(),
             setup: Mutex::default(),
             told: Mutex::default(),
             problem: Mutex::default(),
             changes,
         })
+    }
+
+    /// It works on what has no deadline, while this lives: silence then is no sign that it hangs.
+    pub(super) fn works(&self) -> Arc<()> {
+        Arc::clone(&self.work)
+    }
+
+    pub(super) fn is_at_work(&self) -> bool {
+        Arc::strong_count(&self.work) > 1
     }
 
     /// As tools and providers name it.
@@ -127,6 +141,12 @@ impl Plugin {
         }
     }
 
+    /// It stands in the place of one that had hooks, or may have: while it does not work, they are missing.
+    pub(super) fn succeeds(&self, other: &Self) {
+        let guards = held(&other.told).guards;
+        held(&self.told).guards |= guards;
+    }
+
     /// What it adds is another from now on.
     pub(super) fn update(&self, said: Said) {
         let lost = said
@@ -136,6 +156,7 @@ impl Plugin {
             faults: said.faults,
             unguarded: lost,
             once: true,
+            guards: !said.setup.hooks.is_empty(),
         };
         self.change(said.setup);
     }
@@ -158,7 +179,7 @@ impl Plugin {
         let looking = tokio::task::spawn_blocking(move || found.may_guard());
         let guards = looking.await.unwrap_or(true);
         let mut told = held(&self.told);
-        if guards && !told.once {
+        if (guards || told.guards) && !told.once {
             told.unguarded = Some(why);
             self.changes.fetch_add(1, Ordering::Relaxed);
         }
@@ -174,7 +195,11 @@ impl Plugin {
         }
         *slot = Slot::default();
         let providers = self.setup().providers.clone();
-        *held(&self.told) = Told::default();
+        let guards = held(&self.told).guards;
+        *held(&self.told) = Told {
+            guards,
+            ..Told::default()
+        };
         self.change(Setup {
             providers,
             ..Setup::default()

@@ -6,7 +6,7 @@ use crate::link::Link;
 use crate::paint::{Mark, Paint, Part, spell_out};
 use crate::render::code::Highlighter;
 use crate::render::diff::Diff;
-use crate::render::styled::paint_row;
+use crate::render::styled::{clip_middle, paint_row};
 use protocol::approval::{Answer, ApprovalRpcClient, Scope};
 use protocol::error::ErrorKind;
 use protocol::event::{Event, EventKind};
@@ -198,7 +198,8 @@ impl Question {
         }
         if !self.why.is_empty() {
             out.push_str("\n  ");
-            out.push_str(&paint.dress(Part::Quiet, &spell_out(&self.why)));
+            // It may repeat what would run, which stands above in full.
+            out.push_str(&paint.dress(Part::Quiet, &clip_middle(&spell_out(&self.why), WHY)));
         }
         out
     }
@@ -223,6 +224,9 @@ impl Question {
         known.map_or_else(|| self.arguments.to_string(), String::from)
     }
 }
+
+/// How much of the reason is shown.
+const WHY: usize = 120;
 
 /// How wide the lines of a change may be before they break.
 const WIDE: usize = 96;

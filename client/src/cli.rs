@@ -45,7 +45,8 @@ Environment:
   DWELL_PROVIDER  the provider of new sessions
   DWELL_ENV       names of further variables that tools may see, separated by commas
   DWELL_KEYS      vi: vi's keys while typing
-  DWELL_NOTIFY    off: no bell and no message of the desktop
+  DWELL_NOTIFY    off: no bell and no message of the desktop; unfocused: only while another window
+                  has the focus; a number: the end of a turn that took so many seconds [default: 10]
   NO_COLOR        no colours
 
 Exit codes:

@@ -5,11 +5,12 @@ use crate::attach::View;
 use crate::error::{Exit, Failure};
 use crate::link::Link;
 use jsonrpsee::core::client::{Subscription, SubscriptionClientT, SubscriptionCloseReason};
-use protocol::daemon::Trouble;
+use protocol::daemon::{Clients, Trouble};
 use protocol::error::ErrorKind;
 use protocol::event::{Event, EventKind, Level};
 use protocol::id::SessionId;
 use protocol::session::SessionRpcClient;
+use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -27,12 +28,22 @@ pub(crate) struct Follow {
 
 type Attaching = Pin<Box<dyn Future<Output = Result<Live, Failure>>>>;
 
+/// What is new of a session.
+#[derive(Debug)]
+pub(crate) enum News {
+    Event(Box<Event>),
+    /// So many clients are attached now.
+    Clients(u32),
+}
+
 /// A subscription and the connection it came over.
 #[derive(Debug)]
 struct Live {
     events: Subscription<Event>,
     /// What the store cannot record; none where another follower of the connection has it.
     troubles: Option<Subscription<Trouble>>,
+    /// Who else is here; none where another follower has it.
+    clients: Option<Subscription<Clients>>,
     generation: u64,
 }
 
@@ -81,17 +92,32 @@ impl Follow {
         Ok(())
     }
 
-    /// What is new. Dropping the future loses nothing.
+    /// The next event. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
+        loop {
+            if let News::Event(event) = self.news().await? {
+                return Ok(*event);
+            }
+        }
+    }
+
+    /// What is new. Dropping the future loses nothing.
+    pub(crate) async fn news(&mut self) -> Result<News, Failure> {
         loop {
             self.attach().await?;
             let Some(live) = &mut self.live else { continue };
             let next = tokio::select! {
                 biased;
                 next = live.events.next() => next,
-                trouble = trouble(&mut live.troubles) => {
+                trouble = told(&mut live.troubles) => {
                     if trouble.session == self.session {
-                        return Ok(self.as_notice(trouble));
+                        return Ok(News::Event(Box::new(self.as_notice(trouble))));
+                    }
+                    continue;
+                }
+                told = told(&mut live.clients) => {
+                    if told.session == self.session {
+                        return Ok(News::Clients(told.clients));
                     }
                     continue;
                 }
@@ -99,7 +125,7 @@ impl Follow {
             match next {
                 Some(Ok(event)) => {
                     if let Some(fresh) = self.view.take(event) {
-                        return Ok(fresh);
+                        return Ok(News::Event(Box::new(fresh)));
                     }
                 }
                 Some(Err(error)) => {
@@ -152,9 +178,11 @@ async fn attach(link: Rc<Link>, session: SessionId, cursor: u64) -> Result<Live,
         match asked.map_err(Failure::from) {
             Ok(events) => {
                 let troubles = client.subscribe_to_method("session/trouble").await.ok();
+                let clients = client.subscribe_to_method("session/clients").await.ok();
                 return Ok(Live {
                     events,
                     troubles,
+                    clients,
                     generation,
                 });
             }
@@ -164,12 +192,12 @@ async fn attach(link: Rc<Link>, session: SessionId, cursor: u64) -> Result<Live,
     }
 }
 
-/// The next trouble; waits for ever where none will come.
-async fn trouble(troubles: &mut Option<Subscription<Trouble>>) -> Trouble {
-    if let Some(troubles) = troubles {
-        while let Some(next) = troubles.next().await {
-            if let Ok(trouble) = next {
-                return trouble;
+/// The next of what is told beside the log; waits for ever where nothing will come.
+async fn told<T: DeserializeOwned>(notifications: &mut Option<Subscription<T>>) -> T {
+    if let Some(notifications) = notifications {
+        while let Some(next) = notifications.next().await {
+            if let Ok(told) = next {
+                return told;
             }
         }
     }

@@ -1,18 +1,20 @@
 //! Writing to the process's own streams. Must never panic when a reader has gone.
 
 use crate::error::Failure;
+use crate::paint::only_colours;
 use serde::Serialize;
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
 
 /// A line on stdout.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    Ok(writeln!(stdout, "{text}")?)
+    raw(&format!("{text}\n"))
 }
 
-/// Text on stdout as it is, out at once.
+/// Text on stdout as it is, out at once; on a terminal without what would steer it.
 pub(crate) fn raw(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
+    let text = for_stream(text, stdout.is_terminal());
     stdout.write_all(text.as_bytes())?;
     Ok(stdout.flush()?)
 }
@@ -29,7 +31,16 @@ pub(crate) fn note(text: &str) -> Result<(), Failure> {
     progress(&format!("{text}\n"))
 }
 
-/// Text on stderr as it is.
+/// Text on stderr as it is; on a terminal without what would steer it.
 pub(crate) fn progress(text: &str) -> Result<(), Failure> {
-    Ok(io::stderr().lock().write_all(text.as_bytes())?)
+    let mut stderr = io::stderr().lock();
+    let text = for_stream(text, stderr.is_terminal());
+    Ok(stderr.write_all(text.as_bytes())?)
+}
+
+fn for_stream(text: &str, terminal: bool) -> Cow<'_, str> {
+    match terminal {
+        true => only_colours(text),
+        false => Cow::Borrowed(text),
+    }
 }

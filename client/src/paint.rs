@@ -1,6 +1,7 @@
 //! Colours and marks, decided once from the environment and the terminal. Must never decide what is said.
 
 use nu_ansi_term::{Color, Style};
+use std::borrow::Cow;
 use std::io::IsTerminal;
 
 /// How text may be dressed on one stream.
@@ -104,10 +105,53 @@ fn dress_line(part: Part, line: &str) -> String {
     style.paint(line).to_string()
 }
 
-/// Text from a model or a tool without what would steer the terminal: only line breaks and tabs stay.
+/// Text that others made without what would steer the terminal: only line breaks and tabs stay. What turns the order of
+/// letters round is spelled out.
 pub(crate) fn tame(text: &str) -> String {
-    let harmless = |c: &char| matches!(c, '\n' | '\t') || !c.is_control();
-    text.chars().filter(harmless).collect()
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.extend(c.escape_unicode()),
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text for a terminal, whoever made it: of all that steers one, colours alone stay.
+pub(crate) fn only_colours(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(steers) {
+        out.push_str(&rest[..at]);
+        let colour = colour_at(&rest[at..]);
+        out.push_str(&rest[at..at + colour]);
+        let after = rest[at..].chars().next().map_or(1, char::len_utf8);
+        rest = &rest[at + colour.max(after)..];
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// How long the sequence is that a text begins with, if it is one for colours; 0 if it is another.
+fn colour_at(text: &str) -> usize {
+    let Some(parameters) = text.strip_prefix("\x1b[") else {
+        return 0;
+    };
+    let length = parameters
+        .bytes()
+        .take_while(|b| b.is_ascii_digit() || *b == b';')
+        .count();
+    match parameters.as_bytes().get(length) {
+        Some(b'm') => 2 + length + 1,
+        _ => 0,
+    }
 }
 
 /// Text that must be read exactly, such as a command to approve: what cannot be seen is spelled out.
@@ -142,6 +186,18 @@ mod tests {
     #[test]
     fn a_model_cannot_steer_the_terminal() {
         assert_eq!(tame("a\u{1b}[2Jb\r\u{7}\n\tc\u{9b}d"), "a[2Jb\n\tcd");
+    }
+
+    #[test]
+    fn letters_stay_in_their_order() {
+        assert_eq!(tame("a\u{202e}txt.sh"), "a\\u{202e}txt.sh");
+    }
+
+    #[test]
+    fn of_what_steers_a_terminal_colours_alone_get_through() {
+        let text = "a\u{1b}[36mb\u{1b}[0m\u{1b}]0;t\u{7}c\u{1b}[2J\u{9b}1m\n\u{1b}[3";
+        assert_eq!(only_colours(text), "a\u{1b}[36mb\u{1b}[0m]0;tc[2J1m\n[3");
+        assert!(matches!(only_colours("plain\ttext\n"), Cow::Borrowed(_)));
     }
 
     #[test]

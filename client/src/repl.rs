@@ -15,7 +15,7 @@ mod talk;
 use crate::ask_tty::Tty;
 use crate::error::{Exit, Failure};
 use crate::link::Link;
-use crate::paint::{Paint, Part, dumb};
+use crate::paint::{Paint, Part, dumb, tame};
 use crate::{out, trust};
 use console::Console;
 use protocol::error::ErrorKind;
@@ -130,7 +130,7 @@ fn header(paint: Paint, session: &Session) -> String {
         Some(model) => format!("{} {model}", session.provider),
         None => session.provider.clone(),
     };
-    let mut parts = vec![session.id.to_string(), model, session.cwd.clone()];
+    let mut parts = vec![session.id.to_string(), model, tame(&session.cwd)];
     if !session.title.is_empty() {
         parts.insert(1, crate::render::first_line(&session.title));
     }

@@ -1,7 +1,9 @@
 //! The terminal as this program draws on it: rows that stand for good, and below them a panel that is drawn anew. Moves are
 //! relative to the cursor, so nothing is ever asked of the terminal. Must never be written past by anybody else.
 
+use crate::paint::only_colours;
 use crate::render::styled::{clip, painted_width};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Programs that know these show a frame only once it is whole.
@@ -52,7 +54,7 @@ impl<W: Write> Screen<W> {
 
     /// Text that ends a line, to stand for good at the next drawing.
     pub(crate) fn write(&mut self, text: &str) {
-        self.above.push_str(text);
+        self.above.push_str(&only_colours(text));
         if !text.is_empty() && !text.ends_with('\n') {
             self.above.push('\n');
         }
@@ -139,6 +141,9 @@ impl<W: Write> Screen<W> {
         panel.cursor.1 = panel.cursor.1.min(columns.saturating_sub(1));
         let room = columns.saturating_sub(1);
         for row in &mut panel.rows {
+            if let Cow::Owned(harmless) = only_colours(row) {
+                *row = harmless;
+            }
             if painted_width(row) > room {
                 *row = clip(row, room);
             }
@@ -228,6 +233,17 @@ mod tests {
         assert_eq!(
             drawn,
             format!("{ERASE}one\r\ntwo\r\n> \r\nstatus\x1b[1A\r\x1b[2C")
+        );
+    }
+
+    #[test]
+    fn nothing_that_is_shown_steers_the_terminal() {
+        let mut screen = screen();
+        screen.write("a\x1b]0;title\x07");
+        let drawn = frame(&mut screen, panel(&["> \x1b[36m@x\x1b[2Jy\x1b[0m"], (0, 2)));
+        assert!(
+            drawn.contains("a]0;title\r\n> \x1b[36m@x[2Jy\x1b[0m"),
+            "{drawn:?}"
         );
     }
 

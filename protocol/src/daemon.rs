@@ -132,6 +132,16 @@ pub struct Trouble {
     pub message: String,
 }
 
+/// An unsequenced notification to all who are attached, `session/clients`: somebody came or went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Clients {
+    /// The session.
+    pub session: SessionId,
+    /// How many are attached now.
+    pub clients: u32,
+}
+
 resource! {
     /// The daemon.
     #[cfg(any(feature = "server", feature = "client"))]

@@ -1,7 +1,7 @@
 //! What the daemon tells a client unasked, beside the events of its subscriptions: the method of each, and its parameters.
 //! Must never hold what a subscription sends.
 
-use crate::daemon::Trouble;
+use crate::daemon::{Clients, Trouble};
 use crate::provider::ModelProgress;
 use crate::tool::ToolAsked;
 use serde::Serialize;
@@ -29,6 +29,8 @@ macro_rules! notifications {
 notifications! {
     /// The store failed, which cannot be an event. To whoever is attached to the session.
     "session/trouble" => Trouble,
+    /// Somebody attached to the session or left it. To whoever is attached.
+    "session/clients" => Clients,
     /// How far a pull is, to whoever called `model/pull`. Each replaces the one before.
     "model/progress" => ModelProgress,
     /// A call of a tool that this client offered with `tool/provide`. It runs it and answers with `tool/answer`.

@@ -38,6 +38,7 @@ mod skills;
 mod store;
 mod task;
 mod terminal;
+mod terminal_shows;
 mod terminal_states;
 mod tidy;
 mod tools;

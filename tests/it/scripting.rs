@@ -18,6 +18,7 @@ fn wait_gives_the_reply_and_the_turns_exit_code() {
     let session = client.session(&daemon.work());
     let idle = dwell(&daemon, &["wait", &session]);
     assert_eq!((idle.code, idle.stdout.as_str()), (Some(0), ""));
+    assert!(idle.stderr.contains("nothing has run"), "{}", idle.stderr);
     client.start(&session, "wait 3000\nsay the end");
     let done = dwell(&daemon, &["wait", &session]);
     assert_eq!(
@@ -40,6 +41,65 @@ fn wait_gives_the_reply_and_the_turns_exit_code() {
     let ended: Value = serde_json::from_str(&failed.stdout).unwrap();
     assert_eq!(ended["status"], "failed");
     assert!(failed.stderr.contains("no such luck"), "{}", failed.stderr);
+}
+
+#[test]
+fn wait_tells_of_a_turn_that_is_over_what_it_would_have_told() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    for (prompt, code, stdout) in [
+        ("say quick", Some(0), "quick\n"),
+        ("fail boom", Some(1), ""),
+        ("say again", Some(0), "again\n"),
+    ] {
+        client.turn(&session, prompt);
+        let over = dwell(&daemon, &["wait", &session]);
+        assert_eq!(
+            (over.code, over.stdout.as_str()),
+            (code, stdout),
+            "{prompt}"
+        );
+    }
+    client.attach(&session, None);
+    client.start(&session, "wait 60000");
+    client.call("turn/cancel", json!({"session": session}));
+    client.until_ended();
+    assert_eq!(dwell(&daemon, &["wait", &session]).code, Some(130));
+    let by_its_id = dwell(&daemon, &["wait", &format!("{session}.t2")]);
+    assert_eq!(by_its_id.code, Some(1), "{}", by_its_id.stderr);
+    assert_eq!(
+        dwell(&daemon, &["wait", &format!("{session}.t99")]).code,
+        Some(4)
+    );
+}
+
+#[test]
+fn each_end_has_its_exit_code() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let missing = daemon.path("nobody.sock");
+    let nobody = missing.to_str().unwrap();
+    for (args, code) in [
+        (&["ask", "-p", "script", "say done"][..], 0),
+        (&["ask", "-p", "script", "fail"], 1),
+        (&["ask", "-p", "script", "line "], 1),
+        (&["ask", "--no-such-option"], 2),
+        (&["--socket", nobody, "daemon", "status"], 3),
+        (&["log", "no-such-session"], 4),
+        (&["rpc", "no/such/method"], 4),
+        (&["run", "-s", &session, "no_such_tool"], 1),
+    ] {
+        let ran = dwell(&daemon, args);
+        assert_eq!(
+            ran.code,
+            Some(code),
+            "{args:?}: {}{}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
 }
 
 #[test]

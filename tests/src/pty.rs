@@ -68,6 +68,22 @@ impl Pty {
         }
     }
 
+    /// Reads until one of these texts has come, and says which stands first; none after the limit.
+    pub fn which(&mut self, texts: &[&str], limit: Duration) -> Option<usize> {
+        let begun = Instant::now();
+        loop {
+            let places = texts.iter().enumerate();
+            let found =
+                places.filter_map(|(n, text)| Some((find(&self.seen, text.as_bytes())?, n)));
+            if let Some((at, n)) = found.min() {
+                self.seen.drain(..at + texts[n].len());
+                return Some(n);
+            }
+            let left = limit.checked_sub(begun.elapsed())?;
+            self.read(left);
+        }
+    }
+
     /// Takes what is there, and waits for it so long at most.
     fn read(&mut self, limit: Duration) {
         let mut poll = libc::pollfd {

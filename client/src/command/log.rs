@@ -4,13 +4,15 @@ use crate::attach::View;
 use crate::error::Failure;
 use crate::link::Link;
 use crate::out;
-use crate::paint::Paint;
+use crate::paint::{Paint, dumb};
 use crate::place::Place;
 use crate::render::{Prompts, Renderer};
 use crate::select;
 use protocol::event::Event;
 use protocol::id::SessionId;
 use protocol::session::SessionRpcClient;
+use std::io::IsTerminal;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How many events one request asks for.
 const PAGE: u32 = 1000;
@@ -35,6 +37,9 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let session = select::id(&link, &args.session).await?;
     let mut view = View::after(args.after);
     let mut renderer = Renderer::new(Paint::of(&std::io::stdout()), Prompts::Shown);
+    if let Some(columns) = columns() {
+        renderer = renderer.rich(columns);
+    }
     let mut show = |event: Event| -> Result<(), Failure> {
         if args.json {
             return out::json(&event);
@@ -52,8 +57,24 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         for chunk in renderer.finish() {
             out::raw(&chunk.text)?;
         }
+        // What runs, as it stands.
+        for row in renderer.live(now()) {
+            out::line(&row)?;
+        }
     }
     Ok(())
+}
+
+/// Columns for text, on a terminal that can be drawn on: there a session looks as it does while it goes on.
+fn columns() -> Option<usize> {
+    let capable = std::io::stdout().is_terminal() && !dumb();
+    let (columns, _) = crossterm::terminal::size().ok().filter(|_| capable)?;
+    Some(usize::from(columns).saturating_sub(1))
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_millis() as u64
 }
 
 async fn every_event(

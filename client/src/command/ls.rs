@@ -5,8 +5,13 @@ use crate::link::Link;
 use crate::out;
 use crate::paint::{Paint, Part};
 use crate::place::Place;
+use crate::render::styled::{clip, width};
 use crate::render::{cut, first_line};
 use protocol::session::{Session, SessionRpcClient, SessionState};
+use std::io::IsTerminal;
+
+/// The column that gives way.
+const TITLE: usize = 3;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -67,8 +72,10 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     if rows.is_empty() {
         return out::note("no sessions");
     }
-    for (row, session) in table(&rows).iter().zip(&sessions) {
-        out::line(&dressed(paint, row, session.state))?;
+    let columns = columns();
+    for (row, session) in table(&rows, columns).iter().zip(&sessions) {
+        let row = columns.map_or_else(|| row.clone(), |columns| clip(row, columns));
+        out::line(&dressed(paint, &row, session.state))?;
     }
     Ok(())
 }
@@ -121,6 +128,7 @@ fn row(session: &Session, now: u64, home: &str) -> [String; 5] {
         }
         _ => session.cwd.clone(),
     };
+    let cwd = crate::paint::tame(&cwd);
     [
         session.id.to_string(),
         session.state.as_str().to_string(),
@@ -138,17 +146,32 @@ fn titled(session: &Session) -> String {
     }
 }
 
-/// Columns as wide as their widest cell.
-fn table(rows: &[[String; 5]]) -> Vec<String> {
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0)
+/// The window's, where a row is to have one line of it.
+fn columns() -> Option<usize> {
+    let terminal = std::io::stdout().is_terminal();
+    let (columns, _) = crossterm::terminal::size().ok().filter(|_| terminal)?;
+    Some(usize::from(columns).saturating_sub(1))
+}
+
+/// Columns as wide as their widest cell; the titles give way to the rest where the window is narrow.
+fn table(rows: &[[String; 5]], columns: Option<usize>) -> Vec<String> {
+    let widest = |column: usize| {
+        rows.iter()
+            .map(|row| width(&row[column]))
+            .max()
+            .unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..4).map(width).collect();
+    let mut widths: Vec<usize> = (0..4).map(widest).collect();
+    if let Some(columns) = columns {
+        let rest = widths[..3].iter().sum::<usize>() + 8 + widest(4).min(columns / 3);
+        widths[TITLE] = widths[TITLE].min(columns.saturating_sub(rest));
+    }
     let line = |row: &[String; 5]| {
         let mut text = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            text.push_str(&format!("{cell:width$}  "));
+        for (cell, wide) in row.iter().zip(&widths) {
+            let cell = clip(cell, *wide);
+            let gap = " ".repeat(wide.saturating_sub(width(&cell)) + 2);
+            text.push_str(&format!("{cell}{gap}"));
         }
         text.push_str(&row[4]);
         text.trim_end().to_string()
@@ -196,6 +219,23 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_window_has_a_line_for_each_row() {
+        let row = [
+            "swift-otter-abc123",
+            "idle",
+            "1s",
+            &"long ".repeat(9),
+            "~/here",
+        ]
+        .map(String::from);
+        let lines = table(&[row], Some(60));
+        assert!(
+            width(&lines[0]) <= 60 && lines[0].ends_with("~/here"),
+            "{lines:?}"
+        );
+    }
+
+    #[test]
     fn columns_line_up() {
         let cell = |text: &str| text.to_string();
         let rows = [
@@ -215,7 +255,7 @@ mod tests {
             ],
         ];
         assert_eq!(
-            table(&rows),
+            table(&rows, None),
             ["a    idle     1s   grün  /x", "bcd  running  10s        /y"]
         );
     }

@@ -1,12 +1,17 @@
-//! `dwell wait`: until a session's turn has ended. Its exit code is the turn's.
+//! `dwell wait`: until a session's turn has ended, or how its last one did. Its exit code is the turn's.
 
 use crate::error::{Exit, Failure};
+use crate::link::Link;
 use crate::place::Place;
 use crate::{out, select};
-use protocol::event::TurnStatus;
+use protocol::event::{Event, EventKind, TurnStatus};
+use protocol::id::TurnId;
 use protocol::session::SessionRpcClient;
 use protocol::turn::{Ended, TurnRpcClient};
 use std::time::Duration;
+
+/// How many events are looked through at once.
+const PAGE: u32 = 200;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -18,19 +23,15 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Which session
+    /// Which session: its running turn, or else its last one; or a turn by its own id
     #[arg(default_value = select::LAST)]
     session: String,
 }
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
-    let id = select::id(&link, &args.session).await?;
-    let session = link
-        .call(async |client| SessionRpcClient::get(client, id.clone()).await)
-        .await?;
-    let Some(turn) = session.turn else {
-        return out::note(&format!("nothing runs in {}", session.id));
+    let Some(turn) = turn_of(&link, &args.session).await? else {
+        return out::note(&format!("nothing has run in {}", args.session));
     };
     let wait = link.call(async |client| TurnRpcClient::wait(client, turn.clone()).await);
     let ended = match args.timeout {
@@ -38,11 +39,42 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         Some(seconds) => tokio::time::timeout(Duration::from_secs(seconds), wait)
             .await
             .map_err(|_| {
-                Failure::new(format!("{} still runs after {seconds} s", session.id))
-                    .exit(Exit::TimedOut)
+                Failure::new(format!("{turn} still runs after {seconds} s")).exit(Exit::TimedOut)
             })??,
     };
     report(&ended, args.json)
+}
+
+/// The turn that a word names: its own id, or the session's that runs, or else its last one.
+async fn turn_of(link: &Link, word: &str) -> Result<Option<TurnId>, Failure> {
+    // A session's id has no dot.
+    if word.contains('.') {
+        return Ok(Some(word.into()));
+    }
+    let id = select::id(link, word).await?;
+    let session = link
+        .call(async |client| SessionRpcClient::get(client, id.clone()).await)
+        .await?;
+    if session.turn.is_some() {
+        return Ok(session.turn);
+    }
+    let mut before = session.seq + 1;
+    while before > 1 {
+        let page = link
+            .call(async |client| {
+                SessionRpcClient::history(client, id.clone(), None, Some(before), Some(PAGE)).await
+            })
+            .await?;
+        let ended = |event: &&Event| matches!(event.kind, EventKind::TurnEnded { .. });
+        if let Some(last) = page.events.iter().rev().find(ended) {
+            return Ok(last.turn.clone());
+        }
+        match page.events.first().map(Event::first) {
+            Some(oldest) if oldest < before => before = oldest,
+            _ => break,
+        }
+    }
+    Ok(None)
 }
 
 fn report(ended: &Ended, json: bool) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use super::diff::Diff;
 use super::results::{Lines, Results};
 use super::styled::clip;
 use super::{cut, duration};
-use crate::paint::{Mark, Paint, Part, tame};
+use crate::paint::{Mark, Paint, Part, spell_out, tame};
 use protocol::id::CallId;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
@@ -370,7 +370,7 @@ fn brief(arguments: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let line = tame(&text.replace(['\n', '\t'], " "));
+    let line = spell_out(&text.replace(['\n', '\t'], " "));
     cut(line.trim(), ARGUMENTS)
 }
 

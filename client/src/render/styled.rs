@@ -215,6 +215,23 @@ pub(crate) fn clip(text: &str, room: usize) -> String {
     out
 }
 
+/// Plain text in so many columns, its end as well as its beginning where it is longer.
+pub(crate) fn clip_middle(text: &str, room: usize) -> String {
+    const GAP: &str = " … ";
+    if width(text) <= room || room <= width(GAP) + 2 {
+        return clip(text, room);
+    }
+    let left = room - width(GAP);
+    let mut tail = String::new();
+    for grapheme in text.graphemes(true).rev() {
+        if width(&tail) + cell(grapheme) > left / 2 {
+            break;
+        }
+        tail.insert_str(0, grapheme);
+    }
+    format!("{}{GAP}{tail}", clip(text, left - width(&tail)))
+}
+
 /// Columns of a painted row.
 pub(crate) fn painted_width(text: &str) -> usize {
     let (mut used, mut rest) = (0, text);

@@ -3,7 +3,8 @@
 
 use super::editor::{Editor, KeyStyle};
 use super::history::History;
-use super::keys::Keys;
+use super::keys::{Focus, Keys};
+use super::talk::notice::Notices;
 use crate::place::Place;
 use crate::screen::Screen;
 use futures_util::FutureExt as _;
@@ -22,6 +23,7 @@ pub(super) struct Console {
     pub(super) keys: Keys,
     pub(super) screen: Screen<Stdout>,
     pub(super) editor: Editor,
+    pub(super) notices: Notices,
     /// The terminal's settings before this program had it.
     before: Option<Termios>,
 }
@@ -34,9 +36,15 @@ impl Console {
         // Before the terminal is raw: a signal in between would leave it so.
         let signals = Signals::take()?;
         let before = tcgetattr(io::stdin()).ok();
+        let notices = Notices::from_env();
+        let focus = match notices.asks_focus {
+            true => Focus::Told,
+            false => Focus::Unknown,
+        };
         Ok(Self {
             signals,
-            keys: Keys::start()?,
+            notices,
+            keys: Keys::start(focus)?,
             screen: Screen::new(io::stdout(), (columns, rows)),
             editor: Editor::new(KeyStyle::from_env(), history),
             before,

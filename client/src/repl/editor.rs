@@ -4,6 +4,7 @@
 mod keymap;
 mod layout;
 mod menu;
+mod paste;
 mod search;
 
 use super::history::History;
@@ -15,12 +16,6 @@ pub(super) use menu::Menu;
 use protocol::command::Completions;
 use reedline::{EditCommand, Reedline, ReedlineEvent};
 use search::Search;
-
-/// A paste with more lines than this folds.
-const FOLD_LINES: usize = 5;
-
-/// And one with more characters.
-const FOLD_LENGTH: usize = 1_000;
 
 /// What a key asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +129,7 @@ impl Editor {
     pub(super) fn set(&mut self, text: &str) {
         self.run(&[
             EditCommand::Clear,
-            EditCommand::InsertString(text.to_string()),
+            EditCommand::InsertString(crate::paint::tame(text)),
         ]);
         self.changed();
     }
@@ -191,6 +186,7 @@ impl Editor {
         let meaning = self.keymap.meaning(key);
         let asked = self.obey(meaning).unwrap_or(Asked::Nothing);
         if self.text() != before {
+            self.mend_pastes(&before);
             self.changed();
         }
         asked
@@ -323,35 +319,6 @@ impl Editor {
         self.run(&[EditCommand::Clear, EditCommand::InsertString(line)]);
         self.browsing = next.map(|at| Browsing { at, ..browsing });
         Some(Asked::Nothing)
-    }
-
-    /// A large paste stands as a few words until the text is done.
-    fn paste(&mut self, text: &str) {
-        let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let text: String = text
-            .chars()
-            .filter(|c| matches!(c, '\n' | '\t') || !c.is_control())
-            .collect();
-        let lines = text.lines().count();
-        if lines <= FOLD_LINES && text.chars().count() <= FOLD_LENGTH {
-            self.run(&[EditCommand::InsertString(text)]);
-            return self.changed();
-        }
-        let size = match lines {
-            0 | 1 => format!("{} characters", text.chars().count()),
-            lines => format!("{lines} lines"),
-        };
-        let taken = |mark: &String| self.pastes.iter().any(|(known, _)| known == mark);
-        let mark = (1..)
-            .map(|n| match n {
-                1 => format!("[pasted {size}]"),
-                n => format!("[pasted {size} #{n}]"),
-            })
-            .find(|mark| !taken(mark))
-            .unwrap_or_default();
-        self.run(&[EditCommand::InsertString(mark.clone())]);
-        self.pastes.push((mark, text));
-        self.changed();
     }
 
     /// What is typed has changed: a menu may open by itself.

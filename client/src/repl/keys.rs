@@ -1,7 +1,9 @@
 //! The keyboard, on a thread of its own: the terminal is raw while this lives, and as it was before when it is dropped
 //! or asleep. Must never write anything but the modes of the terminal.
 
-use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
+use crossterm::event::{
+    self, DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange, Event,
+};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +18,18 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 /// How many keys wait to be handled before the thread reads no more; the terminal holds the rest.
 const WAITING: usize = 64;
 
+/// Whether the terminal is asked to tell when it gets or loses the focus. It is one mode more that a program which is
+/// killed leaves behind, and one that shells do not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Focus {
+    Unknown,
+    Told,
+}
+
 /// The keyboard.
 #[derive(Debug)]
 pub(super) struct Keys {
+    focus: Focus,
     events: mpsc::Receiver<io::Result<Event>>,
     asleep: Arc<AtomicBool>,
     thread: Thread,
@@ -28,8 +39,8 @@ pub(super) struct Keys {
 
 impl Keys {
     /// Makes the terminal raw and begins to read.
-    pub(super) fn start() -> io::Result<Self> {
-        raw()?;
+    pub(super) fn start(focus: Focus) -> io::Result<Self> {
+        raw(focus)?;
         let (sender, events) = mpsc::channel(WAITING);
         let asleep = Arc::new(AtomicBool::new(false));
         let theirs = Arc::clone(&asleep);
@@ -38,6 +49,7 @@ impl Keys {
         // Ends with the process, or when nobody listens any more.
         let thread = std::thread::spawn(move || read(&sender, &theirs, &stopping));
         Ok(Self {
+            focus,
             events,
             asleep,
             thread: thread.thread().clone(),
@@ -61,13 +73,13 @@ impl Keys {
         self.asleep.store(true, Ordering::SeqCst);
         // A thread that waits for room in the channel reads nothing either.
         let _ = self.stopped.recv_timeout(LOOK_UP * 5);
-        cooked()
+        cooked(self.focus)
     }
 
     /// Takes it back, also from somebody who took it unasked.
     pub(super) fn wake(&mut self) -> io::Result<()> {
         disable_raw_mode()?;
-        raw()?;
+        raw(self.focus)?;
         while self.stopped.try_recv().is_ok() {}
         self.asleep.store(false, Ordering::SeqCst);
         self.thread.unpark();
@@ -84,12 +96,18 @@ impl Drop for Keys {
     }
 }
 
-fn raw() -> io::Result<()> {
+fn raw(focus: Focus) -> io::Result<()> {
     enable_raw_mode()?;
+    if focus == Focus::Told {
+        crossterm::execute!(io::stdout(), EnableFocusChange)?;
+    }
     crossterm::execute!(io::stdout(), EnableBracketedPaste)
 }
 
-fn cooked() -> io::Result<()> {
+fn cooked(focus: Focus) -> io::Result<()> {
+    if focus == Focus::Told {
+        crossterm::execute!(io::stdout(), DisableFocusChange)?;
+    }
     crossterm::execute!(io::stdout(), DisableBracketedPaste, crossterm::cursor::Show)?;
     disable_raw_mode()
 }

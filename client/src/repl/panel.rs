@@ -172,6 +172,7 @@ impl View<'_> {
             all => format!("  (1 of {all}, Tab: next)"),
         };
         let brief = spell_out(&question.brief().replace('\n', " "));
+        let both_ends = |room: usize| crate::render::styled::clip_middle(&brief, room);
         let tool = self
             .paint
             .dress(Part::Ask, &format!("allow {}?", tame(&question.tool)));
@@ -179,10 +180,10 @@ impl View<'_> {
         let left = room.saturating_sub(painted_width(&head) + width(&more) + 1);
         let mut rows = vec![match left {
             0..20 => format!("{}{more}", clip(&head, room.saturating_sub(width(&more)))),
-            left => format!("{head} {}{more}", clip(&brief, left)),
+            left => format!("{head} {}{more}", both_ends(left)),
         }];
         if left < 20 {
-            rows.push(format!("  {}", clip(&brief, room.saturating_sub(2))));
+            rows.push(format!("  {}", both_ends(room.saturating_sub(2))));
         }
         // In a narrow window the keys take several rows.
         let mut row = String::new();
@@ -197,11 +198,23 @@ impl View<'_> {
         rows
     }
 
+    /// Whether Enter would answer the question, or begin to.
+    fn answers(&self) -> bool {
+        let typed = self.editor.text();
+        Reply::parse(typed).is_some() || is_reason(typed)
+    }
+
     /// What answers the question: a key, as long as nothing is typed.
     fn keys(&self, question: &Question) -> Vec<&'static str> {
         let typed = self.editor.text();
         match Reply::parse(typed) {
             _ if typed.is_empty() => question.keys(),
+            Some(reply) if reply.reason.is_some() => {
+                vec![
+                    "Enter says no, with this reason,",
+                    "Ctrl-C empties the line",
+                ]
+            }
             Some(_) => vec![
                 "Enter, or the key again, answers with this,",
                 "Ctrl-C empties the line",
@@ -221,18 +234,19 @@ impl View<'_> {
         let most = MENU.min(rows / 3).max(1);
         let wide = menu
             .window(most)
-            .map(|(one, _)| width(&one.text))
+            .map(|(one, _)| width(&tame(&one.text)))
             .max()
             .unwrap_or(0);
         let wide = wide.min(columns / 2);
         let mut all: Vec<String> = menu
             .window(most)
             .map(|(one, chosen)| {
-                let name = clip(&one.text, wide);
+                let name = clip(&tame(&one.text), wide);
                 let gap = " ".repeat(wide.saturating_sub(width(&name)));
-                let about = self
-                    .paint
-                    .dress(Part::Quiet, one.description.as_deref().unwrap_or_default());
+                let about = self.paint.dress(
+                    Part::Quiet,
+                    &tame(one.description.as_deref().unwrap_or_default()),
+                );
                 let mark = if chosen { "▸" } else { " " };
                 let part = if chosen { Part::Prompt } else { Part::Tool };
                 format!("{mark} {}{gap}  {about}", self.paint.dress(part, &name))
@@ -255,6 +269,7 @@ impl View<'_> {
         let typed = !self.editor.is_empty();
         match (self.hint, self.busy) {
             (Some(hint), _) => parts.push(hint.to_string()),
+            (None, Some(Busy::Turn(_))) if self.question.is_some() && self.answers() => {}
             (None, Some(Busy::Turn(_))) if typed => parts.push("Enter queues, Alt-S steers".into()),
             (None, Some(Busy::Turn(_))) => parts.push("Ctrl-C cancels".into()),
             (None, Some(Busy::Command(_))) => parts.push("Ctrl-C stops the command".into()),

@@ -3,7 +3,7 @@
 
 mod image;
 mod job;
-mod notice;
+pub(super) mod notice;
 mod press;
 mod program;
 mod shell;
@@ -15,9 +15,9 @@ use super::panel::{Busy, FRAME, HELD, Status, View, Waiting};
 use super::{Leave, complaint, past};
 use crate::approval::{Open, Question, Reply};
 use crate::error::Failure;
-use crate::follow::Follow;
+use crate::follow::{Follow, News};
 use crate::link::Link;
-use crate::paint::Paint;
+use crate::paint::{Paint, Part};
 use crate::render::{Prompts, Renderer};
 use crossterm::event::Event as Pressed;
 use futures_util::stream::FuturesUnordered;
@@ -77,6 +77,9 @@ pub(super) async fn run(
     };
     talk.take_session(&past.session);
     let left = talk.talk().await;
+    if let Some(untold) = talk.shell.untold() {
+        talk.line(&talk.paint.dress(Part::Quiet, &untold));
+    }
     talk.console.screen.leave()?;
     left
 }
@@ -140,7 +143,7 @@ struct Talk<'a> {
 
 /// What the loop saw.
 enum Saw {
-    Event(Result<Event, Failure>),
+    News(Result<News, Failure>),
     Key(std::io::Result<Pressed>),
     Job(Done),
     Frame,
@@ -171,12 +174,12 @@ impl Talk<'_> {
                 sign = self.console.signals.next() => Saw::Sign(sign),
                 () = tokio::time::sleep(due), if changed => Saw::Frame,
                 Some(done) = self.jobs.next() => Saw::Job(done),
-                event = self.follow.next() => Saw::Event(event),
+                news = self.follow.news() => Saw::News(news),
                 _ = tick.tick(), if self.is_busy() => Saw::Frame,
             };
             changed = true;
             match saw {
-                Saw::Event(event) => self.show_all(event?).await?,
+                Saw::News(news) => self.take_all(news?).await?,
                 Saw::Key(key) => {
                     if let Some(left) = self.press_all(key?).await? {
                         return Ok(left);
@@ -227,18 +230,28 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Shows an event and what has come with it.
-    async fn show_all(&mut self, first: Event) -> Result<(), Failure> {
-        self.show(&first)?;
+    /// Takes what is new and what has come with it.
+    async fn take_all(&mut self, first: News) -> Result<(), Failure> {
+        self.take(first)?;
         for _ in 1..BATCH {
-            let Some(next) = self.follow.next().now_or_never() else {
+            let Some(next) = self.follow.news().now_or_never() else {
                 return Ok(());
             };
-            self.show(&next?)?;
+            self.take(next?)?;
         }
         // The keyboard's thread gets a word in.
         tokio::task::yield_now().await;
         Ok(())
+    }
+
+    fn take(&mut self, news: News) -> Result<(), Failure> {
+        match news {
+            News::Event(event) => self.show(&event),
+            News::Clients(clients) => {
+                self.status.clients = clients;
+                Ok(())
+            }
+        }
     }
 
     /// Shows an event, and notes what it changes here.
@@ -326,7 +339,9 @@ impl Talk<'_> {
         }
         if self.questions.first().is_none() {
             let text = format!("{} waits: allow {}?", self.session, question.tool);
-            notice::send(&mut self.console.screen, &text)?;
+            if self.console.notices.tell_question() {
+                self.console.screen.notify(&text)?;
+            }
         }
         self.questions.push(question);
         Ok(())
@@ -340,9 +355,9 @@ impl Talk<'_> {
             self.take_back(0);
         }
         let since = ended.map(|ended| ended.since);
-        if since.is_some_and(|since| since.elapsed() >= notice::LONG) {
-            let text = format!("{} is done", self.session);
-            notice::send(&mut self.console.screen, &text)?;
+        if since.is_some_and(|since| self.console.notices.tell_end(since.elapsed())) {
+            let text = format!("{} is {}", self.session, ended_word(status));
+            self.console.screen.notify(&text)?;
         }
         self.hint = None;
         self.look_again();
@@ -383,6 +398,13 @@ impl Talk<'_> {
 
     fn line(&mut self, text: &str) {
         self.console.screen.write(&format!("{text}\n"));
+    }
+}
+
+fn ended_word(status: TurnStatus) -> &'static str {
+    match status {
+        TurnStatus::Completed => "done",
+        other => other.as_str(),
     }
 }
 

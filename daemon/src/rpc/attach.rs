@@ -10,7 +10,7 @@ use jsonrpsee::core::server::{MethodCallback, MethodResponse, RpcModule, Subscri
 use jsonrpsee::core::{RegisterMethodError, SubscriptionError, SubscriptionResult};
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use jsonrpsee::{Extensions, PendingSubscriptionSink, SubscriptionSink};
-use protocol::daemon::Trouble;
+use protocol::daemon::{Clients, Trouble};
 use protocol::error::RpcError;
 use protocol::id::SessionId;
 use protocol::session::Role;
@@ -94,6 +94,7 @@ struct Forwarding {
 impl Forwarding {
     async fn run(self, mut subscriber: Subscriber) -> Result<(), SessionError> {
         let mut troubles = subscriber.troubles();
+        let mut attached = subscriber.attached();
         let mut unread = Unread::default();
         self.tell(&mut troubles).await;
         loop {
@@ -102,6 +103,10 @@ impl Forwarding {
                 () = self.sink.closed() => return Ok(()),
                 true = changed(&mut troubles) => {
                     self.tell(&mut troubles).await;
+                    continue;
+                }
+                true = changed(&mut attached) => {
+                    self.tell_clients(&mut attached).await;
                     continue;
                 }
                 next = subscriber.next() => next?,
@@ -136,6 +141,13 @@ impl Forwarding {
             message: message.to_string(),
         };
         self.context.notify(trouble).await;
+    }
+
+    /// Tells how many are attached, which is no part of the log.
+    async fn tell_clients(&self, attached: &mut watch::Receiver<u32>) {
+        let clients = *attached.borrow_and_update();
+        let session = self.session.clone();
+        self.context.notify(Clients { session, clients }).await;
     }
 }
 
@@ -182,8 +194,8 @@ impl Unread {
 }
 
 /// False once nothing can change any more, which turns that branch of a select off.
-async fn changed(troubles: &mut Troubles) -> bool {
-    troubles.changed().await.is_ok()
+async fn changed<T>(watched: &mut watch::Receiver<T>) -> bool {
+    watched.changed().await.is_ok()
 }
 
 /// The last notification of a subscription that the session's end (or the store's) ends: the error as an object.

@@ -5,7 +5,7 @@ use super::{SessionError, SessionResult};
 use crate::store::{Entry, Store};
 use protocol::id::SessionId;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{Notify, watch};
 
@@ -24,7 +24,7 @@ pub struct Feed {
     /// The number of the newest event, and whether the session is gone; each change wakes every subscriber.
     newest: watch::Sender<Tip>,
     trouble: watch::Sender<Option<Arc<str>>>,
-    clients: AtomicU32,
+    clients: watch::Sender<u32>,
     left: Arc<Notify>,
 }
 
@@ -64,7 +64,7 @@ impl Feed {
                 goes_on: GoesOn::Yes,
             }),
             trouble: watch::Sender::new(None),
-            clients: AtomicU32::new(0),
+            clients: watch::Sender::new(0),
             left,
         }
     }
@@ -123,7 +123,7 @@ impl Feed {
     }
 
     pub fn clients(&self) -> u32 {
-        self.clients.load(Ordering::Relaxed)
+        *self.clients.borrow()
     }
 
     /// A view that starts after the cursor.
@@ -147,7 +147,7 @@ impl Feed {
                 newest: tip,
             });
         }
-        self.clients.fetch_add(1, Ordering::Relaxed);
+        self.clients.send_modify(|clients| *clients += 1);
         let read = Arc::new(AtomicU64::new(cursor));
         let mut ring = self.ring();
         ring.readers.retain(|reader| reader.strong_count() > 0);
@@ -286,6 +286,11 @@ impl Subscriber {
         self.feed.trouble.subscribe()
     }
 
+    /// How many are attached, watched likewise.
+    pub fn attached(&self) -> watch::Receiver<u32> {
+        self.feed.clients.subscribe()
+    }
+
     /// The number of the last event that `next` gave.
     pub fn cursor(&self) -> u64 {
         self.cursor
@@ -294,7 +299,7 @@ impl Subscriber {
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
-        self.feed.clients.fetch_sub(1, Ordering::Relaxed);
+        self.feed.clients.send_modify(|clients| *clients -= 1);
         self.feed.left.notify_one();
     }
 }

@@ -39,6 +39,8 @@ impl Talk<'_> {
         match pressed {
             // The next drawing looks.
             Pressed::Resize(..) => {}
+            Pressed::FocusGained => self.console.notices.set_focus(true),
+            Pressed::FocusLost => self.console.notices.set_focus(false),
             Pressed::Key(key) if self.is_rest_of_answer(key) => {}
             Pressed::Key(key) if self.answers(key) => {}
             other => {
@@ -76,9 +78,8 @@ impl Talk<'_> {
             return !self.console.editor.is_empty();
         }
         let reply = match key.code {
-            KeyCode::Tab if self.questions.len() > 1 => {
-                self.questions.rotate();
-                self.question_since = Instant::now();
+            KeyCode::Tab => {
+                self.next_question();
                 return true;
             }
             KeyCode::Char('r') => {
@@ -96,6 +97,13 @@ impl Talk<'_> {
                 true
             }
             None => false,
+        }
+    }
+
+    fn next_question(&mut self) {
+        if self.questions.len() > 1 {
+            self.questions.rotate();
+            self.question_since = Instant::now();
         }
     }
 
@@ -151,10 +159,7 @@ impl Talk<'_> {
             KeyCode::Char('s') => self.steer(),
             KeyCode::Up => self.take_back(self.queue.len().saturating_sub(1)),
             KeyCode::Char('z') => self.console.suspend()?,
-            KeyCode::Char('n') => {
-                self.questions.rotate();
-                self.question_since = Instant::now();
-            }
+            KeyCode::Char('n') => self.next_question(),
             _ => {}
         }
         Ok(())
@@ -164,6 +169,11 @@ impl Talk<'_> {
         self.interrupted = None;
         if let (Some(_), Some(reply)) = (self.questions.first(), Reply::parse(typed)) {
             self.answer(reply);
+            return Ok(None);
+        }
+        if self.questions.first().is_some() && matches!(typed.trim(), "r" | "reason") {
+            self.hint = Some("the reason is missing; n is a no without one".into());
+            self.console.editor.set("r ");
             return Ok(None);
         }
         if self.questions.first().is_some() && is_stutter(typed) {
@@ -246,6 +256,10 @@ impl Talk<'_> {
     /// What is typed goes into the running turn: the model sees it at its next round trip.
     fn steer(&mut self) {
         let text = self.console.editor.whole();
+        if self.questions.first().is_some() && Reply::parse(&text).is_some() {
+            self.hint = Some("this answers the question: press Enter".into());
+            return;
+        }
         if text.trim().is_empty() || self.running.is_none() {
             self.hint = Some("Alt-S sends what is typed into the running turn".into());
             return;

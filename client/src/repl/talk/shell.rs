@@ -5,6 +5,7 @@ use super::{Talk, job};
 use crate::approval::Question;
 use crate::error::Failure;
 use crate::paint::Part;
+use crate::render::first_line;
 use protocol::event::{Event, EventKind};
 use protocol::id::{ApprovalId, CallId};
 use serde_json::{Map, Value};
@@ -20,9 +21,16 @@ pub(super) struct Shell {
     running: Vec<Own>,
     /// How many have run.
     count: u64,
-    told: Vec<String>,
+    told: Vec<Told>,
     /// Questions about them, which were answered as the commands were typed.
     answered: Vec<ApprovalId>,
+}
+
+/// What a command printed, for the model.
+#[derive(Debug)]
+struct Told {
+    command: String,
+    text: String,
 }
 
 /// A command that runs.
@@ -101,8 +109,22 @@ impl Shell {
         let told = std::mem::take(&mut self.told);
         match told.is_empty() {
             true => text,
-            false => format!("{}\n\n{text}", told.join("\n\n")),
+            false => {
+                let texts: Vec<String> = told.into_iter().map(|told| told.text).collect();
+                format!("{}\n\n{text}", texts.join("\n\n"))
+            }
         }
+    }
+
+    /// What the model will not see, as nobody has written to it since.
+    pub(super) fn untold(&self) -> Option<String> {
+        let commands: Vec<String> = self
+            .told
+            .iter()
+            .map(|told| format!("`{}`", first_line(&told.command)))
+            .collect();
+        let all = commands.join(", ");
+        (!commands.is_empty()).then(|| format!("the model was not shown what {all} printed"))
     }
 
     fn end(&mut self, number: u64) -> Option<Own> {
@@ -162,8 +184,9 @@ impl Talk<'_> {
                     let text = self.paint.dress(Part::Quiet, &shown);
                     self.line(&text);
                 }
-                let told = for_model(&own.command, &output, &result);
-                self.shell.told.push(told);
+                let text = for_model(&own.command, &output, &result);
+                let command = own.command;
+                self.shell.told.push(Told { command, text });
                 self.hint = Some("the model sees this with your next words".into());
             }
             Err(failure) => self.line(&super::complaint(self.paint, &failure)),
@@ -238,14 +261,19 @@ mod tests {
     fn the_model_reads_what_ran_and_what_it_printed_once() {
         let result = json!({"exit_status": 2, "content": "a\n```\n", "ok": true});
         let mut shell = Shell::default();
-        shell
-            .told
-            .push(for_model("make", "a\n```\n", result.as_object().unwrap()));
+        let text = for_model("make", "a\n```\n", result.as_object().unwrap());
+        let command = "make".to_string();
+        shell.told.push(Told { command, text });
+        assert_eq!(
+            shell.untold().unwrap(),
+            "the model was not shown what `make` printed"
+        );
         let first = shell.told_with("fix it".into());
         assert_eq!(
             first,
             "I ran `make` (exit status 2):\n````\na\n```\n````\n\nfix it"
         );
         assert_eq!(shell.told_with("again".into()), "again");
+        assert_eq!(shell.untold(), None);
     }
 }

@@ -1,0 +1,220 @@
+//! What a terminal is told and shown besides the replies, and what never reaches it. Skipped by name where there is no tmux.
+
+use crate::screen::{Scene, WHY};
+use crate::terminal::command;
+use harness::binaries::binaries;
+use harness::daemon::TestDaemon;
+use harness::pty::Pty;
+use harness::tmux::Tmux;
+use harness::wait::{SOON, skip, until};
+use serde_json::json;
+use std::process::Command;
+
+/// A client in a terminal whose bytes can be read.
+fn attach(daemon: &TestDaemon, session: &str, notify: &str) -> Pty {
+    let mut command = Command::new(&binaries().client);
+    daemon.apply(&mut command);
+    command
+        .env("DWELL_SOCKET", daemon.socket())
+        .env("TERM", "xterm-256color")
+        .env("DWELL_NOTIFY", notify)
+        .args(["attach", session]);
+    let mut pty = Pty::spawn(command);
+    pty.until("script", SOON).expect("it is attached");
+    pty
+}
+
+#[test]
+fn a_question_and_the_end_of_a_long_turn_ring_and_send_a_message() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let mut pty = attach(&daemon, &session, "1");
+    client.start(
+        &session,
+        "wait 1100\ndo execute {\"command\": \"echo x\"}\nsay end",
+    );
+    let asks = format!("\x1b]9;{session} waits: allow execute?\x07\x07");
+    pty.until(&asks, SOON).expect("a question rings");
+    pty.until("[y] once", SOON).expect("it is shown");
+    pty.write("\x03");
+    let ends = format!("\x1b]9;{session} is cancelled\x07\x07");
+    pty.until(&ends, SOON).expect("a long turn's end rings");
+    client.start(&session, "say brief");
+    pty.until("brief", SOON).expect("it is shown");
+    client.start(&session, "say and the next");
+    let brief = format!("{session} is done");
+    assert_eq!(
+        pty.which(&[&brief, "and the next"], SOON),
+        Some(1),
+        "a short turn's end is nothing to ring for"
+    );
+}
+
+#[test]
+fn nothing_rings_for_who_wants_quiet_or_looks() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let mut quiet = attach(&daemon, &session, "off");
+    let mut looks = attach(&daemon, &session, "unfocused");
+    // The terminal says that it has the focus; what is typed behind that shows that it was read.
+    looks.write("\x1b[Ihello");
+    looks.until("hello", SOON).expect("it is typed");
+    client.start(&session, "do execute {\"command\": \"echo x\"}\nsay end");
+    for pty in [&mut quiet, &mut looks] {
+        assert_eq!(
+            pty.which(&["waits: allow", "[y] once", "line is not empty"], SOON)
+                .map(|at| at > 0),
+            Some(true)
+        );
+    }
+}
+
+#[test]
+fn who_comes_and_goes_is_seen_at_once() {
+    let name = "who_comes_and_goes_is_seen_at_once";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    scene.tmux.shows("it", "2 clients");
+    let line = command(&daemon, &format!("attach {}", scene.session));
+    scene.tmux.open("other", &line);
+    scene.tmux.shows("it", "3 clients");
+    scene.tmux.close("other");
+    scene.clients(2);
+    until("one fewer", SOON, || {
+        let window = scene.tmux.window("it");
+        match window.contains("2 clients") {
+            true => Ok(()),
+            false => Err(window),
+        }
+    });
+}
+
+#[test]
+fn a_log_looks_as_it_did_on_a_terminal_and_is_plain_elsewhere() {
+    let name = "a_log_looks_as_it_did_on_a_terminal_and_is_plain_elsewhere";
+    let daemon = TestDaemon::allowing();
+    let Some(tmux) = Tmux::start(&daemon) else {
+        return skip(name, WHY);
+    };
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.turn(
+        &session,
+        "think so deep\nline a **bold** word\ndo execute {\"command\": \"seq 100 108\"}\nsay - last",
+    );
+    let log = command(&daemon, &format!("log {session}; sleep 60"));
+    tmux.open_sized("it", log.trim_start_matches("exec "), 60, 20);
+    let shown = tmux.shows("it", "• last");
+    for part in [
+        "∴ thought for",
+        "\na bold word\n",
+        "✓ execute seq 100 108 · 9 lines",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let plain = harness::dwell::Dwell::new(&daemon)
+        .args(["log", &session])
+        .ok();
+    for part in ["so deep", "a **bold** word", "108", "- last"] {
+        assert!(plain.contains(part), "{part}: {plain}");
+    }
+}
+
+#[test]
+fn names_of_files_and_folders_steer_no_terminal() {
+    let name = "names_of_files_and_folders_steer_no_terminal";
+    let daemon = TestDaemon::start();
+    daemon.write("deep/e\u{1b}]0;STEERED\u{7}vil.txt", "");
+    let folder = daemon.work().join("d\u{1b}]0;STEERED\u{7}x");
+    std::fs::create_dir(&folder).unwrap();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let steered = client.session(&folder);
+    let mut pty = attach(&daemon, &session, "off");
+    pty.write("see @vil");
+    let at = pty.which(&["\x1b]0;STEERED", "@deep/e]0;STEEREDvil.txt"], SOON);
+    assert_eq!(at, Some(1));
+    pty.write("\t");
+    let at = pty.which(&["\x1b]0;STEERED", "see @deep/e]0;STEEREDvil.txt"], SOON);
+    assert_eq!(at, Some(1));
+    // The session's own header, the list of all, and a document.
+    client.turn(&steered, "say an \u{1b}]0;STEERED\u{7}end");
+    for rest in [
+        format!("attach {steered}"),
+        "ls".into(),
+        format!("export {steered}"),
+    ] {
+        let mut command = Command::new(&binaries().client);
+        daemon.apply(&mut command);
+        command
+            .env("DWELL_SOCKET", daemon.socket())
+            .env("TERM", "xterm-256color")
+            .args(rest.split(' '));
+        let mut pty = Pty::spawn(command);
+        let at = pty.which(&["\x1b]0;STEERED", "]0;STEERED"], SOON);
+        assert_eq!(at, Some(1), "{rest}");
+    }
+    let _ = name;
+}
+
+#[test]
+fn a_broken_mark_of_a_paste_goes_with_all_of_it() {
+    let name = "a_broken_mark_of_a_paste_goes_with_all_of_it";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    let paste: String = (1..=214).map(|n| format!("# line {n}\n")).collect();
+    scene.tmux.type_text("it", "say kept");
+    scene.tmux.shows("it", "> say kept");
+    scene.tmux.paste("it", &paste);
+    scene.tmux.shows("it", "> say kept[pasted 214 lines]");
+    scene.tmux.press("it", "BSpace");
+    until("all of the mark to go", SOON, || {
+        let window = scene.tmux.window("it");
+        match window.contains("> say kept\n") {
+            true => Ok(()),
+            false => Err(window),
+        }
+    });
+    scene.tmux.press("it", "Enter");
+    assert_eq!(scene.client.until_ended().last()["reply"], "kept");
+}
+
+#[test]
+fn a_call_of_a_program_may_be_allowed_for_the_program() {
+    let name = "a_call_of_a_program_may_be_allowed_for_the_program";
+    let daemon = TestDaemon::start();
+    let Some(tmux) = Tmux::start(&daemon) else {
+        return skip(name, WHY);
+    };
+    let mut client = daemon.client();
+    let session = client.session_with(json!({
+        "cwd": daemon.work(), "provider": "script", "toolbox": {"code": {"of": "default"}}
+    }));
+    client.attach(&session, None);
+    let line = command(&daemon, &format!("attach {session}"));
+    tmux.open_sized("it", &line, 100, 30);
+    tmux.shows("it", "2 clients");
+    let code = "for (const n of [1, 2, 3]) await tools.execute({command: `echo ${n} >> ran`}); return 'all'";
+    client.start(
+        &session,
+        &format!("do run_code {}\nsay done", json!({"code": code})),
+    );
+    tmux.shows("it", "[p] this program");
+    until("the program to be allowed", SOON, || {
+        tmux.press("it", "p");
+        let screen = tmux.screen("it");
+        match screen.contains("allowed for this program by") {
+            true => Ok(()),
+            false => Err(screen),
+        }
+    });
+    let events = client.until_ended();
+    assert_eq!(events.of("approval_asked").len(), 1);
+    assert_eq!(daemon.read("ran"), "1\n2\n3\n");
+}

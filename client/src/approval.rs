@@ -243,7 +243,9 @@ fn what_would_run(paint: Paint, arguments: &Value) -> String {
     let all_shown = |name: &String| matches!(name.as_str(), "path" | "old" | "new" | "content");
     if let Some(change) = Diff::of(arguments).filter(|_| members.keys().all(all_shown)) {
         let rows = change.rows(paint, WIDE, usize::MAX).join("\n");
-        return format!("{}\n{rows}", spell_out(&change.path));
+        // A name is one line, whatever is in it.
+        let path = spell_out(&change.path).replace('\n', "\\n");
+        return format!("{path}\n{rows}");
     }
     let show = |(name, value): (&String, &Value)| match value {
         Value::String(text) if text.contains('\n') => {
@@ -359,6 +361,12 @@ mod tests {
             question(json!({"path": "a", "content": "x\ny", "n": [1, "\u{1b}"]})),
             "? allow execute?\n    path: a\n    content:\n      x\n      y\n    n: [1,\"\\u001b\"]\n  default: ask"
         );
+    }
+
+    #[test]
+    fn a_name_forges_no_line_of_the_question() {
+        let forged = question(json!({"path": "a\n    + x\n  why", "content": "y"}));
+        assert!(forged.contains("\n    a\\n    + x\\n  why\n"), "{forged}");
     }
 
     #[test]

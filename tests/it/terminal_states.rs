@@ -75,6 +75,22 @@ fn control_c_stops_the_call_that_runs_with_its_turn() {
 }
 
 #[test]
+fn two_control_c_that_come_together_cancel_the_turn_and_leave() {
+    let name = "two_control_c_that_come_together_cancel_the_turn_and_leave";
+    let daemon = TestDaemon::start();
+    let Some((tmux, mut client, session)) = shell(&daemon, name) else {
+        return;
+    };
+    attach(&tmux, &daemon, &mut client, &session);
+    client.start(&session, "say begun\nwait 60000");
+    tmux.shows("sh", "begun");
+    tmux.type_text("sh", "\u{3}\u{3}");
+    assert_eq!(client.until_ended().last()["status"], "cancelled");
+    tmux.shows("sh", "detached from");
+    is_sane(&tmux, "two Ctrl-C at once");
+}
+
+#[test]
 fn control_c_ends_a_command_of_ones_own_and_the_turn_goes_on() {
     let name = "control_c_ends_a_command_of_ones_own_and_the_turn_goes_on";
     let daemon = TestDaemon::start();

@@ -36,6 +36,9 @@ use tokio::time::{MissedTickBehavior, interval};
 /// The least time between two frames that no key asked for.
 const PAUSE: Duration = Duration::from_millis(30);
 
+/// How long leaving waits for what was asked before.
+const PARTING: Duration = Duration::from_millis(300);
+
 /// How many events are taken at once before the screen is looked after.
 const BATCH: usize = 512;
 
@@ -77,6 +80,7 @@ pub(super) async fn run(
     };
     talk.take_session(&past.session);
     let left = talk.talk().await;
+    talk.send_off().await;
     if let Some(untold) = talk.shell.untold() {
         talk.line(&talk.paint.dress(Part::Quiet, &untold));
     }
@@ -385,6 +389,12 @@ impl Talk<'_> {
             .iter()
             .map(|queued| (queued.queued.clone(), queued.text.clone()))
             .collect();
+    }
+
+    /// Gives what was asked for a moment to reach the daemon: leaving must not take back a cancel, an answer or a prompt.
+    async fn send_off(&mut self) {
+        let sending = async { while self.jobs.next().await.is_some() {} };
+        let _ = tokio::time::timeout(PARTING, sending).await;
     }
 
     /// Takes the prompts that wait, from the `from`th on, out of the queue and back into the line.

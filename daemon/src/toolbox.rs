@@ -224,9 +224,10 @@ impl Toolbox {
     /// All tools of one source, those included that another's of the same name replaced.
     pub fn of_source(&self, source: &str) -> Vec<Arc<Tool>> {
         let all = self.tools.iter().chain(&self.replaced);
-        all.filter(|tool| tool.origin() == source)
-            .cloned()
-            .collect()
+        let is_of = |tool: &&Arc<Tool>| {
+            tool.origin() == source || tool.part().is_some_and(|part| part == source)
+        };
+        all.filter(is_of).cloned().collect()
     }
 
     /// What somebody made of this toolbox, by a name of theirs: made once, and gone with it.
@@ -272,11 +273,11 @@ impl Toolbox {
             .tools
             .iter()
             .chain(&self.replaced)
-            .map(|tool| tool.origin());
+            .flat_map(|tool| std::iter::once(tool.origin().to_owned()).chain(tool.part()));
         let mut sources: Vec<String> = Vec::new();
-        for source in of_tools.chain(self.noted.iter().map(String::as_str)) {
-            if !sources.iter().any(|known| known == source) {
-                sources.push(source.to_owned());
+        for source in of_tools.chain(self.noted.iter().cloned()) {
+            if !sources.contains(&source) {
+                sources.push(source);
             }
         }
         sources

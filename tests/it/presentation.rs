@@ -976,3 +976,43 @@ fn a_question_about_a_call_through_search_waits_over_a_restart_and_the_tool_runs
     assert!(done.iter().all(|done| done["result"]["ok"] == true));
     assert_eq!(done[0]["result"], done[1]["result"]);
 }
+
+#[test]
+fn each_folder_of_scripts_is_a_toolbox_of_its_own() {
+    let sandbox = Sandbox::new();
+    let folders = ["home/.agents/tools", "others/tools"];
+    for (folder, names) in folders.iter().zip([["list", "mine"], ["list", "theirs"]]) {
+        let folder = sandbox.path(folder);
+        fs::create_dir_all(&folder).unwrap();
+        for name in names {
+            let script = "#!/usr/bin/env bash\n# @describe Says who it is.\nmain() { echo hi; }\n";
+            fs::write(folder.join(format!("{name}.sh")), script).unwrap();
+        }
+    }
+    let others = sandbox.path("others").display().to_string();
+    let config = format!("[script_tools]\nroots = [{others:?}]\n");
+    fs::write(sandbox.path("config").join("config.toml"), config).unwrap();
+    let home = sandbox.path("home").join(".agents").display().to_string();
+    let daemon = TestDaemon::start_in(sandbox);
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    for (root, expected) in [(&others, ["list", "theirs"]), (&home, ["list", "mine"])] {
+        let shown = list(&mut client, &session, Some(json!(format!("script {root}"))));
+        let mut found = names(&shown);
+        found.sort_unstable();
+        assert_eq!(found, expected, "{shown}");
+    }
+    let listed = client.call("toolbox/list", json!({"cwd": daemon.work()}));
+    let named: Vec<&str> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|toolbox| toolbox["name"].as_str().unwrap())
+        .collect();
+    for root in [&others, &home] {
+        assert!(
+            named.contains(&format!("script {root}").as_str()),
+            "{named:?}"
+        );
+    }
+}

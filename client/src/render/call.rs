@@ -93,7 +93,7 @@ impl Calls {
         } = told;
         let above = parent.and_then(|parent| self.running.get(parent));
         let new = Call {
-            name: tame(name),
+            name: spell_out(name),
             brief: shown(name, arguments),
             depth: above.map_or(0, |above| above.depth + 1),
             seq,
@@ -380,7 +380,7 @@ fn outcome(result: &Map<String, Value>) -> Option<String> {
         let text = error
             .as_str()
             .map_or_else(|| error.to_string(), String::from);
-        return Some(cut(&tame(&text.replace('\n', " ")), LINE));
+        return Some(cut(&spell_out(&text.replace('\n', " ")), LINE));
     }
     if let (Some(Value::Array(tools)), Some(Value::Number(total))) =
         (result.get("tools"), result.get("total"))

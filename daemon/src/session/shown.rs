@@ -129,7 +129,28 @@ pub(super) fn named(whole: ToolboxInfo, means: &Means) -> Vec<ToolboxInfo> {
             expression: None,
             problem: None,
         });
-    let others: Vec<ToolboxInfo> = of_settings.chain(of_sources).collect();
+    // What else can be named: a folder of scripts, a source whose tools all have another's in their place.
+    let more = means.toolbox.sources().into_iter();
+    let more = more.filter(|name| whole.sources.iter().all(|source| source.name != *name));
+    let more = more.filter(|name| !means.settings.named.contains_key(name));
+    let of_parts = more.map(|name| {
+        let tools = means.toolbox.of_source(&name);
+        let tools = tools.iter().map(|tool| tool.name().to_owned()).collect();
+        let source = SourceInfo {
+            name: name.clone(),
+            tools,
+            health: "ready".to_owned(),
+            problems: Vec::new(),
+        };
+        ToolboxInfo {
+            name,
+            cwd: whole.cwd.clone(),
+            sources: vec![source],
+            expression: None,
+            problem: None,
+        }
+    });
+    let others: Vec<ToolboxInfo> = of_settings.chain(of_sources).chain(of_parts).collect();
     std::iter::once(whole).chain(others).collect()
 }
 

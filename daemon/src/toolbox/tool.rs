@@ -9,7 +9,7 @@ use protocol::tool::{Definition, Function, FunctionTag, ProvidedTool};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -96,6 +96,7 @@ pub struct Tool {
     null: Null,
     aliases: Vec<String>,
     source: String,
+    root: Option<String>,
     access: AccessBy,
     pub(super) about: About,
     pub(super) paths: Vec<&'static str>,
@@ -127,6 +128,7 @@ impl Tool {
             null: Null::Value,
             aliases: Vec::new(),
             source: "builtin".to_owned(),
+            root: None,
             access: AccessBy::Always(Access::Unknown),
             about: About::Arguments,
             paths: Vec::new(),
@@ -244,6 +246,13 @@ impl Tool {
         self
     }
 
+    /// The folder that it comes from, where its source has several.
+    #[must_use]
+    pub fn root(mut self, root: &Path) -> Self {
+        self.root = Some(root.display().to_string());
+        self
+    }
+
     /// `builtin`, `script`, `plugin NAME`, `mcp NAME`, `client`.
     #[must_use]
     pub fn source(mut self, source: &str) -> Self {
@@ -281,6 +290,12 @@ impl Tool {
 
     pub fn origin(&self) -> &str {
         &self.source
+    }
+
+    /// As a toolbox, the part of its source that lies in one folder: `script FOLDER`.
+    pub fn part(&self) -> Option<String> {
+        let root = self.root.as_ref()?;
+        Some(format!("{} {root}", self.source))
     }
 
     /// What a call with these arguments does to the world.

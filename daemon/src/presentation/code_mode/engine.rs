@@ -142,10 +142,8 @@ impl Shared {
         let mut settled = self.ending.borrow_mut();
         if settled.is_none() {
             let ending = match (self.stop.get(), ending) {
-                (Some(stop), Ending::Failed(Failed { at, .. })) => Ending::Failed(Failed {
-                    at,
-                    ..self.stopped(stop)
-                }),
+                // Where an endless loop stands the engine does not know; the beginning of its function would mislead.
+                (Some(stop), Ending::Failed(_)) => Ending::Failed(self.stopped(stop)),
                 (None, Ending::Failed(failed)) if self.refused.get() && is_vague(&failed) => {
                     Ending::Failed(Failed {
                         at: failed.at,
@@ -282,7 +280,7 @@ impl<'js> Program<'js, '_> {
         let function = value.ok()?.into_function()?;
         let text: Function = realm.get("source").ok()?;
         let text: String = text.call((function.clone(),)).ok()?;
-        (text == source.alone()).then_some(function)
+        source.is_all(&text).then_some(function)
     }
 
     fn eval<V: rquickjs::FromJs<'js>>(&self, code: &str) -> rquickjs::Result<V> {

@@ -58,10 +58,26 @@ impl Source {
         format!("{:>width$}{code}\n)", "(", width = BEFORE.len())
     }
 
-    /// The text of the function, were it one.
-    pub(super) fn alone(&self) -> &str {
-        let code = self.code.trim_end().trim_end_matches(';').trim_end();
-        without_comments(code)
+    /// Whether the function of this text is all that there is, but for brackets and comments around it.
+    pub(super) fn is_all(&self, function: &str) -> bool {
+        let mut rest = without_comments(&self.code);
+        let mut brackets = 0;
+        while let (false, Some(inner)) = (rest.starts_with(function), rest.strip_prefix('(')) {
+            rest = without_comments(inner);
+            brackets += 1;
+        }
+        let Some(after) = rest.strip_prefix(function) else {
+            return false;
+        };
+        rest = without_comments(after);
+        for _ in 0..brackets {
+            match rest.strip_prefix(')') {
+                Some(after) => rest = without_comments(after),
+                None => return false,
+            }
+        }
+        rest.trim_start_matches(|c: char| c == ';' || c.is_whitespace())
+            .is_empty()
     }
 }
 
@@ -69,16 +85,12 @@ impl Source {
 fn unfenced(code: &str) -> String {
     let fenced = || {
         let start = code.len() - code.trim_start().len();
-        let ticks = code[start..]
-            .bytes()
-            .take_while(|byte| *byte == b'`')
-            .count();
-        let fence = code[start..]
-            .get(..ticks)
-            .filter(|fence| fence.len() >= 3)?;
-        let (_, body) = code[start..].split_once('\n')?;
+        let mark = code[start..].chars().next().filter(|c| "`~".contains(*c))?;
+        let rest = code[start..].trim_start_matches(mark);
+        let fence = &code[start..code.len() - rest.len()];
+        let (_, body) = rest.split_once('\n').filter(|_| fence.len() >= 3)?;
         let body = body.trim_end().strip_suffix(fence)?;
-        (body.is_empty() || body.ends_with('\n')).then(|| format!("{}\n{body}", &code[..start]))
+        Some(format!("{}\n{body}", &code[..start]))
     };
     fenced().unwrap_or_else(|| code.to_owned())
 }

@@ -28,6 +28,13 @@ async fn a_fence_is_stripped_and_lines_keep_their_numbers() {
         run("\n````javascript\nreturn '```'\n````\n").await["result"],
         "```"
     );
+    for code in [
+        "  ```js\n  return 5\n  ```",
+        "```js\nreturn 5```",
+        "~~~\nreturn 5\n~~~\n",
+    ] {
+        assert_eq!(run(code).await["result"], 5, "{code}");
+    }
     let failed = run("```js\nlet a;\nthrow new Error('x')\n```").await;
     assert_eq!(failed["at"].as_str().unwrap().split(':').next(), Some("3"));
 }
@@ -43,6 +50,10 @@ async fn a_function_that_is_the_whole_program_is_called() {
         "async function () { return 7 };\n",
         "// why\n/* and how */ async () => {\n  return 7;\n}",
         "```\nasync () => 7\n```",
+        "async () => 7 // seven",
+        "() => { return 7 }\n// c\n/* d */",
+        "(async () => { return 7 })",
+        "( /* a */ (() => 7) )  ;",
     ] {
         assert_eq!(run(code).await["result"], 7, "{code}");
     }

@@ -113,7 +113,8 @@ pub fn tool(script: &Arc<Script>, declaration: &Arc<Declaration>) -> Tool {
     let mut tool = Tool::new(&name, &declaration.description)
         .params(declaration.properties.clone())
         .null_is_nothing()
-        .source("script");
+        .source("script")
+        .root(&script.root.dir);
     if name != declaration.name {
         tool = tool.alias(&declaration.name);
     }

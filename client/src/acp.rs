@@ -14,7 +14,7 @@ use bridge::Bridge;
 use convert::error::{Error, invalid_request, parse_error};
 use peer::{Peer, Responder};
 use protocol::framing::{DEFAULT_LIMIT, Decoder, FrameError, Style};
-use protocol::surrogate;
+use protocol::{head, surrogate};
 use serde_json::Value;
 use std::rc::Rc;
 use std::time::Duration;
@@ -83,9 +83,10 @@ impl Desk {
         match decoder.next_frame() {
             Ok(Some(frame)) => self.take(&frame),
             Ok(None) => return Ok(false),
-            Err(FrameError::TooLong { limit, .. }) => {
+            Err(FrameError::TooLong { limit, head }) => {
                 let error = invalid_request(&format!("a message may have {limit} bytes"));
-                self.refuse(Value::Null, error);
+                let id = head::id(&head).and_then(|id| serde_json::from_str(id.get()).ok());
+                self.refuse(id.unwrap_or(Value::Null), error);
             }
             Err(FrameError::Lost(why)) => {
                 return Err(Failure::new(format!("cannot read standard input: {why}")));

@@ -5,6 +5,7 @@ mod remote;
 mod start;
 
 pub(crate) use remote::Remote;
+use remote::{Asking, Way};
 
 use crate::error::{Exit, Failure};
 use crate::place::Place;
@@ -81,9 +82,21 @@ pub(crate) async fn connect(
     start: Start,
     speak: Speak,
 ) -> Result<Connection, Failure> {
-    if let Some(remote) = &place.remote {
-        return far(place, remote, start, speak).await;
+    match &place.remote {
+        Some(remote) => far(place, remote.open(start, Asking::Allowed)?, speak).await,
+        None => near(place, start, speak).await,
     }
+}
+
+/// Connects again, while a person uses the terminal.
+pub(crate) async fn again(place: &Place, start: Start) -> Result<Connection, Failure> {
+    match &place.remote {
+        Some(remote) => far(place, remote.open(start, Asking::Never)?, Speak::Ours).await,
+        None => near(place, start, Speak::Ours).await,
+    }
+}
+
+async fn near(place: &Place, start: Start, speak: Speak) -> Result<Connection, Failure> {
     let until = tokio::time::Instant::now() + DYING;
     loop {
         let stream = raw(place, start).await?;
@@ -100,13 +113,7 @@ pub(crate) async fn connect(
 }
 
 /// Connects to the daemon of another machine. How long that takes is up to ssh, which may ask a person.
-async fn far(
-    place: &Place,
-    remote: &Remote,
-    start: Start,
-    speak: Speak,
-) -> Result<Connection, Failure> {
-    let mut way = remote.open(start)?;
+async fn far(place: &Place, mut way: Way<'_>, speak: Speak) -> Result<Connection, Failure> {
     match shake(place, way.stream()?, speak).await {
         Ok(connection) => Ok(connection),
         Err(Unshaken::Said(failure)) => Err(failure),

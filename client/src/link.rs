@@ -1,6 +1,6 @@
 //! The connection as commands use it: one that comes back. Must never repeat a call that would do something twice.
 
-use crate::connect::{Connection, Speak, Start, connect};
+use crate::connect::{Connection, Speak, Start, again, connect};
 use crate::error::{Exit, Failure};
 use crate::place::Place;
 use jsonrpsee::core::client::Error as CallError;
@@ -111,7 +111,7 @@ impl Link {
                 true => Start::Never,
                 false => self.start,
             };
-            match connect(&self.place, start, Speak::Ours).await {
+            match again(&self.place, start).await {
                 Ok(connection) => {
                     *self.current.borrow_mut() = Rc::new(connection);
                     self.generation.set(broken + 1);

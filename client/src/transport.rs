@@ -12,6 +12,9 @@ const CHUNK: usize = 64 << 10;
 /// What the daemon may send in one frame. A folded message may be larger than what it takes.
 const LIMIT: usize = 4 * DEFAULT_LIMIT;
 
+/// How every message of the daemon begins.
+const BEGINNING: &[u8] = b"{\"jsonrpc\"";
+
 /// Why a transport ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransportError {
@@ -33,6 +36,7 @@ pub(crate) fn split(stream: UnixStream) -> (Sender, Receiver) {
         reader,
         decoder: Decoder::with_style(LIMIT, Style::Lines),
         chunk: vec![0; CHUNK],
+        begun: false,
     };
     (Sender { writer }, receiver)
 }
@@ -59,6 +63,22 @@ pub(crate) struct Receiver {
     reader: OwnedReadHalf,
     decoder: Decoder,
     chunk: Vec<u8>,
+    /// Whether a message has come.
+    begun: bool,
+}
+
+impl Receiver {
+    /// The message in a frame. What a shell on the way says before the first one is none: start-up files print.
+    fn message(&mut self, mut frame: Vec<u8>) -> Option<Vec<u8>> {
+        if !self.begun && frame.first() != Some(&b'{') {
+            let start = frame
+                .windows(BEGINNING.len())
+                .position(|at| at == BEGINNING);
+            frame.drain(..start?);
+        }
+        self.begun = true;
+        Some(frame)
+    }
 }
 
 impl TransportReceiverT for Receiver {
@@ -70,7 +90,10 @@ impl TransportReceiverT for Receiver {
         tokio::task::coop::consume_budget().await;
         loop {
             if let Some(frame) = self.decoder.next_frame()? {
-                return Ok(ReceivedMessage::Bytes(frame));
+                match self.message(frame) {
+                    Some(message) => return Ok(ReceivedMessage::Bytes(message)),
+                    None => continue,
+                }
             }
             let read = self.reader.read(&mut self.chunk).await?;
             if read == 0 {
@@ -117,6 +140,21 @@ mod tests {
             let ((), (first, second)) = tokio::join!(writing, reading);
             assert_eq!(bytes_of(first), "{\"a\":\"ü\"}".as_bytes());
             assert_eq!(bytes_of(second), b"{}");
+        });
+    }
+
+    #[test]
+    fn what_a_shell_says_before_the_first_message_is_passed_over() {
+        run(async {
+            for greeting in ["Welcome to box\n\n[1] a {brace}\n", "no line: ", ""] {
+                let (ours, mut theirs) = UnixStream::pair().unwrap();
+                let (_sender, mut receiver) = split(ours);
+                let said = format!("{greeting}{{\"jsonrpc\":1}}\n{{}}\n");
+                theirs.write_all(said.as_bytes()).await.unwrap();
+                let first = bytes_of(receiver.receive().await.unwrap());
+                assert_eq!(first, b"{\"jsonrpc\":1}", "{greeting:?}");
+                assert_eq!(bytes_of(receiver.receive().await.unwrap()), b"{}");
+            }
         });
     }
 

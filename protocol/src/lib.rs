@@ -21,6 +21,7 @@ pub mod error;
 pub mod event;
 pub mod expression;
 pub mod framing;
+pub mod head;
 pub mod id;
 pub mod notification;
 pub mod plugin;

@@ -3,7 +3,7 @@
 
 use crate::daemon::{Clients, Trouble};
 use crate::provider::ModelProgress;
-use crate::tool::ToolAsked;
+use crate::tool::{ToolAsked, ToolCancelled};
 use serde::Serialize;
 
 /// The parameters of a notification.
@@ -35,6 +35,8 @@ notifications! {
     "model/progress" => ModelProgress,
     /// A call of a tool that this client offered with `tool/provide`. It runs it and answers with `tool/answer`.
     "tool_asked" => ToolAsked,
+    /// Nobody waits any more for a call that this client was asked to run: it was cancelled, say. An answer is refused.
+    "tool_cancelled" => ToolCancelled,
 }
 
 /// The whole message.

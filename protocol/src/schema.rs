@@ -12,7 +12,7 @@ use crate::version::{PROTOCOL, RELEASE};
 use crate::{approval, command, daemon, notification, provider, session, tool, turn};
 use examples::Examples;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use shape::Direction;
@@ -57,6 +57,15 @@ pub(crate) trait Resource {
 
     /// Adds its methods.
     fn describe(to: &mut Builder);
+}
+
+/// An object, or what some languages write for an empty one.
+pub(crate) fn members(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [
+        {"type": "object", "additionalProperties": true},
+        {"type": "array", "maxItems": 0},
+        {"type": "null"},
+    ]})
 }
 
 /// Names a subscription of its connection.

@@ -7,7 +7,8 @@ use crate::session::Empty;
 use jsonrpsee::proc_macros::rpc;
 #[cfg(feature = "server")]
 use jsonrpsee::types::ErrorObjectOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -152,8 +153,9 @@ pub struct ProvidedTool {
     /// When to call it.
     #[serde(default)]
     pub description: String,
-    /// JSON Schema properties: parameter name to schema.
-    #[serde(default)]
+    /// JSON Schema properties: parameter name to schema. Null and `[]` are none.
+    #[serde(default, deserialize_with = "members")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::members"))]
     pub params: Map<String, Value>,
     /// Names of required parameters.
     #[serde(default)]
@@ -161,6 +163,16 @@ pub struct ProvidedTool {
     /// Other names that resolve to it.
     #[serde(default)]
     pub aliases: Vec<String>,
+}
+
+/// An object; languages that cannot tell an empty one from an empty list, or from nothing, write those.
+fn members<'de, D: Deserializer<'de>>(from: D) -> Result<Map<String, Value>, D::Error> {
+    match Value::deserialize(from)? {
+        Value::Object(members) => Ok(members),
+        Value::Null => Ok(Map::new()),
+        Value::Array(none) if none.is_empty() => Ok(Map::new()),
+        _ => Err(D::Error::custom("expected an object")),
+    }
 }
 
 /// The notification `tool_asked`, to the client that offered the tool: it runs the call and answers with `tool/answer`.
@@ -175,6 +187,35 @@ pub struct ToolAsked {
     pub name: String,
     /// Exactly what was allowed, valid by the tool's schema.
     pub arguments: Map<String, Value>,
+}
+
+/// The notification `tool_cancelled`, to the client that was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolCancelled {
+    /// The session that the call belongs to.
+    pub session: SessionId,
+    /// The call, as `tool_asked` named it.
+    pub call: CallId,
+}
+
+/// A tool's result as its client gives it: an object; null and `[]` are an empty one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolResult(
+    #[serde(deserialize_with = "members")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::members"))]
+    pub Map<String, Value>,
+);
+
+/// How a client answered a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answered {
+    /// The tool's object. With `error`, or with `ok` that is false, the call has failed.
+    Gave(Map<String, Value>),
+    /// Why it could not be run.
+    Failed(String),
 }
 
 /// What `tool/check` found about the scripts of a directory.
@@ -252,12 +293,14 @@ resource! {
             tools: Vec<ProvidedTool>,
         ) -> Result<Empty, ErrorObjectOwned>;
 
-        /// Answers a `tool_asked`. A call that nobody waits for any more is -32002.
+        /// Answers a `tool_asked` with the tool's object, or with `error`: why it failed, which the model reads. An object with
+        /// `error`, or with `ok` that is false, has failed too. A call that nobody waits for any more is -32002.
         #[method(name = "answer", param_kind = map, with_extensions)]
         async fn answer_tool(
             &self,
             call: CallId,
-            result: Map<String, Value>,
+            result: Option<ToolResult>,
+            error: Option<String>,
         ) -> Result<Empty, ErrorObjectOwned>;
     }
 }

@@ -541,6 +541,68 @@ fn a_daemon_that_dies_costs_the_editor_the_turn_and_not_the_session() {
 }
 
 #[test]
+fn a_prompt_that_finds_no_daemon_fails_and_the_next_one_is_answered() {
+    let mut daemon = TestDaemon::start();
+    let mut editor = Editor::start(&daemon);
+    let (session, other) = (editor.session(&daemon), editor.session(&daemon));
+    editor.turn(&session, "say one");
+    daemon.term();
+    let id = editor.prompt(&session, "say lost");
+    let error = editor.response(id).unwrap_err();
+    assert!(
+        error["message"].as_str().unwrap().contains("stopped"),
+        "{error}"
+    );
+    daemon.restart();
+    for (session, word) in [(&session, "back"), (&other, "other"), (&session, "again")] {
+        let (stop, updates) = editor.turn(session, &format!("say {word}"));
+        assert_eq!(
+            (stop, words(&updates, "agent_message_chunk")),
+            (json!("end_turn"), word.to_owned())
+        );
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_is_refused_to_whoever_sent_it() {
+    let daemon = TestDaemon::start();
+    let mut editor = Editor::start(&daemon);
+    let session = editor.session(&daemon);
+    let id = editor.prompt(&session, &"x".repeat(17 << 20));
+    assert_eq!(editor.response(id).unwrap_err()["code"], -32600);
+    assert_eq!(editor.turn(&session, "say on").0, "end_turn");
+}
+
+#[test]
+fn a_file_that_is_written_over_is_shown_as_it_was() {
+    let daemon = TestDaemon::start();
+    daemon.write("old.txt", "precious\n");
+    let mut editor = Editor::start(&daemon);
+    let session = editor.session(&daemon);
+    let id = editor.prompt(
+        &session,
+        "do write {\"path\": \"old.txt\", \"content\": \"new\\n\"}\nsay written",
+    );
+    let asked = editor.asked("session/request_permission");
+    let call = &asked["params"]["toolCall"];
+    assert_eq!(call["title"], "write old.txt");
+    let old = |content: &Value| content[0]["oldText"].clone();
+    assert_eq!(old(&call["content"]), "precious\n");
+    let why = call["content"][1]["content"]["text"].as_str().unwrap();
+    assert!(!why.is_empty(), "the reason stands beside it");
+    let chosen = json!({"outcome": {"outcome": "selected", "optionId": "once"}});
+    editor.answer(&asked, chosen);
+    editor.response(id).unwrap();
+    let updates = editor.updates(0);
+    let calls = updates
+        .iter()
+        .filter(|update| update["sessionUpdate"] == "tool_call" || update["status"] == "completed");
+    let shown: Vec<Value> = calls.map(|update| old(&update["content"])).collect();
+    assert_eq!(shown, ["precious\n", "precious\n"]);
+    assert_eq!(daemon.read("old.txt"), "new\n");
+}
+
+#[test]
 fn an_image_reaches_the_session() {
     let daemon = TestDaemon::start();
     let mut editor = Editor::start(&daemon);

@@ -10,6 +10,7 @@ mod acp;
 mod approval;
 mod attach;
 mod cli;
+mod client_tools;
 mod clients;
 mod code_mode;
 mod command;

@@ -109,10 +109,11 @@ fn a_link_that_drops_is_made_again_and_each_word_comes_once() {
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     });
     let log = fs::read_to_string(sandbox.path("ssh.log")).unwrap();
-    assert!(
-        log.lines().nth(1).unwrap().ends_with("proxy --no-start"),
-        "{log}"
-    );
+    let again = log.lines().nth(1).unwrap();
+    assert!(again.ends_with("proxy --no-start"), "{log}");
+    // The terminal is in use: ssh must not read what is typed for the session.
+    let asks = |line: &str| !line.contains("BatchMode=yes");
+    assert!(asks(log.lines().next().unwrap()) && !asks(again), "{log}");
 }
 
 #[test]
@@ -183,6 +184,43 @@ fn a_machine_that_cannot_be_reached_is_told_with_what_to_do() {
         .args(["--host=-oProxyCommand=x", "ls"])
         .run();
     assert_eq!(option.code, Some(2), "{}", option.stderr);
+}
+
+#[test]
+fn what_a_shell_prints_on_the_way_is_passed_over() {
+    let there = TestDaemon::start();
+    let sandbox = Sandbox::new();
+    let ssh = stand_in(&sandbox, &there);
+    let text = fs::read_to_string(&ssh).unwrap();
+    let greeting = "exec \"$@\"";
+    let greets = text.replace(greeting, &format!("echo 'Welcome to box'\n{greeting}"));
+    fs::write(&ssh, greets).unwrap();
+    let sandbox = here(sandbox, ssh.to_str().unwrap());
+    let said = dwell(&sandbox, &there, &["ask", "say grün"]).ok();
+    assert_eq!(said, "grün\n");
+}
+
+#[test]
+fn the_doctor_looks_at_the_other_machine_and_says_so() {
+    let there = TestDaemon::start();
+    let sandbox = Sandbox::new();
+    let ssh = stand_in(&sandbox, &there);
+    let sandbox = here(sandbox, ssh.to_str().unwrap());
+    let said = dwell(&sandbox, &there, &["doctor"]).run().stdout;
+    assert!(said.contains("all but the terminal is box's"), "{said}");
+    for mine in ["no socket at", "state directory", "vendor's key"] {
+        assert!(!said.contains(mine), "{said}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_absolute_is_refused_with_what_to_write() {
+    let sandbox = Sandbox::new();
+    for host in ["box:srv", "box:~/x"] {
+        let ran = Dwell::alone(&sandbox).args(["--host", host, "ls"]).run();
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.contains("box:/srv/project"), "{}", ran.stderr);
+    }
 }
 
 #[test]

@@ -60,10 +60,31 @@ fn installed_units_are_what_systemd_accepts_and_are_taken_away_again() {
             "{complaints}"
         );
     }
+    // What a person has made of one is kept, and so is what was kept before.
+    fs::write(&service, format!("{text}# mine too\n")).unwrap();
+    fs::write(&socket, "# mine again\n").unwrap();
     let said = Dwell::alone(&sandbox).args(["daemon", "uninstall"]).ok();
     assert!(!socket.exists() && !service.exists(), "{said}");
+    let old = |path: &PathBuf, end: &str| {
+        fs::read_to_string(PathBuf::from(format!("{}{end}", path.display()))).unwrap()
+    };
+    assert_eq!(old(&socket, ".old"), "# mine\n");
+    assert_eq!(old(&socket, ".old1"), "# mine again\n");
+    assert!(old(&service, ".old").ends_with("# mine too\n"));
     let said = Dwell::alone(&sandbox).args(["daemon", "uninstall"]).ok();
     assert!(said.contains("nothing is installed"), "{said}");
+}
+
+#[test]
+fn a_masked_unit_stays_masked() {
+    let sandbox = Sandbox::new();
+    let [socket, _] = units(&sandbox);
+    fs::create_dir_all(socket.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("/dev/null", &socket).unwrap();
+    let ran = Dwell::alone(&sandbox).args(["daemon", "install"]).run();
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("unmask"), "{}", ran.stderr);
+    assert_eq!(fs::read_link(&socket).unwrap(), PathBuf::from("/dev/null"));
 }
 
 /// Tools are the service's children and inherit what confines it, down to `sudo`: so the number stays high on purpose, and this

@@ -2,6 +2,7 @@
 //! for which sessions this editor has open.
 
 mod choices;
+mod old;
 mod open;
 mod prompt;
 mod question;

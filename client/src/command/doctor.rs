@@ -20,12 +20,20 @@ pub(crate) struct Args {
 
 /// Exit code 1 says that something does not work.
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
-    let mut checks = vec![check::binary(), check::socket(&place), check::state(&place)];
+    let far = place.remote.is_some();
+    let mut checks = match &place.remote {
+        // What lies on this machine has no part in it.
+        Some(remote) => vec![check::remote(remote)],
+        None => vec![check::binary(), check::socket(&place), check::state(&place)],
+    };
     let link = Link::open(place.clone(), Start::Never, Speak::Any).await;
     match &link {
         Ok(link) => {
             checks.extend(check::versions(link).await);
             checks.extend(check::providers(link).await);
+            if !far {
+                checks.push(check::keys());
+            }
             checks.push(check::trust(link).await);
         }
         Err(failure) => checks.push(check::unreachable(failure)),

@@ -23,6 +23,15 @@ const NOT_FOUND: i32 = 127;
 /// A link that nobody closed but that is gone is noticed within this many seconds, thrice.
 const ALIVE: &str = "ServerAliveInterval=15";
 
+/// Whether ssh may ask a person, and speak to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// Nobody else uses the terminal yet.
+    Allowed,
+    /// The terminal is in use: what is typed for one would be read by the other.
+    Never,
+}
+
 /// Another machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
@@ -40,12 +49,37 @@ pub(super) struct Way<'a> {
 }
 
 impl Remote {
-    /// `HOST` or `HOST:/DIR`.
+    /// `HOST` or `HOST:/DIR`, or `ssh://HOST:PORT/DIR`.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
-        let (destination, dir) = match text.find(":/") {
-            Some(at) => (&text[..at], Some(text[at + 1..].to_owned())),
-            None => (text, None),
+        let (scheme, rest) = match text.strip_prefix("ssh://") {
+            Some(rest) => ("ssh://", rest),
+            None => ("", text),
         };
+        let cut = match scheme {
+            "" => rest.find(":/").map(|at| (at, at + 1)),
+            _ => rest.find('/').map(|at| (at, at)),
+        };
+        let (host, dir) = match cut {
+            Some((host, dir)) => (&rest[..host], Some(&rest[dir..])),
+            None => (rest, None),
+        };
+        let destination = if host.is_empty() {
+            String::new()
+        } else {
+            format!("{scheme}{host}")
+        };
+        let dir = dir
+            .filter(|dir| *dir != "/" || scheme.is_empty())
+            .map(str::to_owned);
+        // An address of IPv6 has more than one.
+        if let (true, Some((host, dir))) = (scheme.is_empty(), destination.split_once(':'))
+            && !dir.contains(':')
+        {
+            return Err(Failure::usage(format!(
+                "--host {text}: the directory \"{dir}\" does not begin with /"
+            ))
+            .hint(format!("such as {host}:/srv/project")));
+        }
         // What begins with a dash would be an option of ssh.
         if destination.is_empty() || destination.starts_with('-') {
             return Err(
@@ -53,14 +87,16 @@ impl Remote {
                     .hint("such as me@box, or me@box:/srv/project"),
             );
         }
-        Ok(Self {
-            destination: destination.to_owned(),
-            dir,
-        })
+        Ok(Self { destination, dir })
+    }
+
+    /// Which machine, as ssh takes it.
+    pub(crate) fn host(&self) -> &str {
+        &self.destination
     }
 
     /// Starts ssh. Its words and questions are a person's to read; of the daemon's messages nothing goes another way.
-    pub(super) fn open(&self, start: Start) -> Result<Way<'_>, Failure> {
+    pub(super) fn open(&self, start: Start, asking: Asking) -> Result<Way<'_>, Failure> {
         let failed = |error: std::io::Error| self.unstarted(&error);
         let (ours, theirs) = StdStream::pair().map_err(failed)?;
         ours.set_nonblocking(true).map_err(failed)?;
@@ -69,7 +105,7 @@ impl Remote {
             words.push("--no-start".to_owned());
         }
         let output = OwnedFd::from(theirs.try_clone().map_err(failed)?);
-        let mut command = self.command(&words);
+        let mut command = self.command(&words, asking);
         command.stdin(OwnedFd::from(theirs)).stdout(output);
         let child = command.spawn().map_err(failed)?;
         // The command holds their end too, and it must be closed for an end to be seen.
@@ -84,7 +120,7 @@ impl Remote {
     /// Runs `dwell` there in the foreground of this terminal.
     pub(crate) fn run(&self, words: &[String]) -> Result<(), Failure> {
         let status = self
-            .command(words)
+            .command(words, Asking::Allowed)
             .status()
             .map_err(|error| self.unstarted(&error))?;
         match status.success() {
@@ -93,17 +129,22 @@ impl Remote {
         }
     }
 
-    fn command(&self, words: &[String]) -> Command {
+    fn command(&self, words: &[String], asking: Asking) -> Command {
         let ssh = named("DWELL_SSH", "ssh");
         let mut parts = ssh.split_whitespace();
         #[expect(clippy::disallowed_methods, reason = "ssh ends with its streams")]
         let mut command = Command::new(parts.next().unwrap_or("ssh"));
         command
             .args(parts)
-            .args(["-T", "-o", ALIVE, &self.destination])
-            .arg(named("DWELL_REMOTE", "dwell"))
-            .args(words)
+            .args(["-T", "-o", ALIVE])
             .stderr(Stdio::inherit());
+        if asking == Asking::Never {
+            command.args(["-o", "BatchMode=yes"]).stderr(Stdio::null());
+        }
+        command
+            .arg(&self.destination)
+            .arg(named("DWELL_REMOTE", "dwell"))
+            .args(words);
         command
     }
 
@@ -183,7 +224,23 @@ mod tests {
             parse("me@box:/a b"),
             Ok(("me@box".into(), Some("/a b".into())))
         );
-        for text in ["", ":/a", "-oProxyCommand=x", "-x:/a"] {
+        let far = |host: &str, dir: &str| Ok((host.to_owned(), Some(dir.to_owned())));
+        assert_eq!(
+            parse("ssh://me@box:2222/srv/a"),
+            far("ssh://me@box:2222", "/srv/a")
+        );
+        assert_eq!(parse("ssh://box"), Ok(("ssh://box".into(), None)));
+        assert_eq!(parse("::1"), Ok(("::1".into(), None)));
+        for text in [
+            "",
+            ":/a",
+            "-oProxyCommand=x",
+            "-x:/a",
+            "ssh://",
+            "box:srv",
+            "box:~/x",
+            "box:",
+        ] {
             assert_eq!(parse(text).unwrap_err().exit, Exit::Usage, "{text}");
         }
     }

@@ -4,7 +4,7 @@ use crate::toolbox::source::client::Offerer;
 use crate::transport::Context;
 use futures_util::future::BoxFuture;
 use jsonrpsee::ConnectionId;
-use protocol::tool::ToolAsked;
+use protocol::tool::{ToolAsked, ToolCancelled};
 use std::sync::{Arc, Weak};
 
 struct Caller {
@@ -39,6 +39,12 @@ impl Offerer for Caller {
                 context.gone().await;
             }
         })
+    }
+
+    fn withdraw(&self, cancelled: ToolCancelled) {
+        if let Some(context) = self.context.upgrade() {
+            context.try_notify(cancelled);
+        }
     }
 
     fn ask(&self, asked: ToolAsked) -> BoxFuture<'_, bool> {

@@ -13,7 +13,8 @@ use protocol::error::{ErrorKind, RpcError};
 use protocol::id::{CallId, SessionId};
 use protocol::session::Empty;
 use protocol::tool::{
-    ProvidedTool, ToolCheck, ToolList, ToolRpcServer, ToolboxInfo, ToolboxRpcServer,
+    Answered, ProvidedTool, ToolCheck, ToolList, ToolResult, ToolRpcServer, ToolboxInfo,
+    ToolboxRpcServer,
 };
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -111,10 +112,15 @@ impl ToolRpcServer for Rpc {
         &self,
         extensions: &Extensions,
         call: CallId,
-        result: Map<String, Value>,
+        result: Option<ToolResult>,
+        error: Option<String>,
     ) -> Result<Empty, ErrorObjectOwned> {
         let (connection, _) = offerer(caller(extensions)?);
-        match self.sessions().answer_tool(connection, &call, result) {
+        let answered = match error {
+            Some(why) => Answered::Failed(why),
+            None => Answered::Gave(result.unwrap_or_default().0),
+        };
+        match self.sessions().answer_tool(connection, &call, answered) {
             true => Ok(Empty {}),
             false => {
                 let why = format!("no call \"{call}\" waits for this client");

@@ -15,6 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 /// The longest name of a parameter that vendors take.
 const PARAMETER: usize = 64;
+/// The longest name of a tool that vendors take.
+const NAME: usize = 64;
+/// The longest description, in bytes: it goes along with every request.
+const DESCRIPTION: usize = 64 << 10;
 
 /// A handler's object, or the message of what it raised. An object with `error` is a failure too.
 pub type Outcome = Result<Map<String, Value>, String>;
@@ -388,6 +392,21 @@ impl Tool {
     pub(super) fn check(&self) -> Result<(), String> {
         if self.name.is_empty() {
             return Err("a tool needs a name".to_owned());
+        }
+        // Vendors refuse a whole request for one name, and then no turn of the session works.
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if self.name.len() > NAME || !self.name.chars().all(fits) {
+            let shown: String = self.name.chars().take(2 * NAME).collect();
+            return Err(format!(
+                "the tool {shown:?} cannot be called that: a name has at most {NAME} of the letters a to z and A to Z, digits, _ and -"
+            ));
+        }
+        if self.description.len() > DESCRIPTION {
+            return Err(format!(
+                "the tool {:?} has a description of {} bytes: it may have {DESCRIPTION}",
+                self.name,
+                self.description.len()
+            ));
         }
         if self.handler.is_none() {
             return Err(format!("the tool {:?} has no handler", self.name));

@@ -102,6 +102,13 @@ impl Context {
         }
     }
 
+    /// Queues a notification where there is room, without waiting.
+    pub fn try_notify(&self, params: impl Notification) {
+        if let Ok(json) = to_raw_value(&Message::new(params)) {
+            let _ = self.outgoing.try_send(json);
+        }
+    }
+
     /// Whether the connection is gone.
     pub fn is_gone(&self) -> bool {
         self.gone.is_cancelled()

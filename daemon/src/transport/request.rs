@@ -3,7 +3,7 @@
 
 use jsonrpsee::types::Id;
 use protocol::error::{ErrorKind, RpcError};
-use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -85,12 +85,7 @@ pub fn read(frame: &[u8], batch: usize) -> Content<'_> {
 
 /// The id in the first bytes of a frame that is too long to be read, if it stands there.
 pub fn id_in_head(head: &[u8]) -> Option<WireId> {
-    // Up to the last comma, so that no number is cut in its middle.
-    let end = head.iter().rposition(|byte| *byte == b',')?;
-    let mut found = None;
-    // The text is cut off, so this always fails; what counts is what was seen before.
-    let _ = serde_json::Deserializer::from_slice(&head[..end]).deserialize_map(IdIn(&mut found));
-    found
+    WireId::read(&protocol::head::id(head)?)
 }
 
 /// An answer that reports an error.
@@ -255,28 +250,6 @@ impl<'de> Visitor<'de> for Items {
             items.push(item);
         }
         Ok(items)
-    }
-}
-
-/// Looks for the member `id` and keeps it even when the rest cannot be read.
-struct IdIn<'a>(&'a mut Option<WireId>);
-
-impl<'de> Visitor<'de> for IdIn<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a request")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-            if key == "id" {
-                *self.0 = WireId::read(map.next_value()?);
-                return Ok(());
-            }
-            map.next_value::<IgnoredAny>()?;
-        }
-        Ok(())
     }
 }
 

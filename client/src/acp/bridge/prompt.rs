@@ -8,6 +8,7 @@ use crate::acp::peer::Responder;
 use crate::error::Failure;
 use crate::open::token;
 use agent_client_protocol_schema::v1::{PromptRequest, PromptResponse, StopReason};
+use jsonrpsee::core::client::Error as CallError;
 use protocol::command::{self, CommandRpcClient};
 use protocol::turn::{Started, TurnRpcClient};
 use serde_json::Value;
@@ -39,8 +40,13 @@ impl Bridge {
             queued: None,
             cancelled: false,
             reply,
-        });
+        })
+        .await;
         let started = self.link.call(async |client| {
+            // It was answered meanwhile that no daemon can be had: what is told to have failed must not run later.
+            if open.with_token(&token, |_| ()).is_none() {
+                return Err(CallError::Custom("nobody waits for the turn".to_owned()));
+            }
             let (id, text, token) = (open.id.clone(), prompt.text.clone(), Some(token.clone()));
             let images = Some(prompt.images.clone()).filter(|images| !images.is_empty());
             TurnRpcClient::start(client, id, text, images, token, Some(true)).await

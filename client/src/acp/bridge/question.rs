@@ -2,13 +2,14 @@
 //! takes ours back. Must never turn silence, a cancel or a closed editor into a yes.
 
 use super::choices::Mode;
+use super::old;
 use super::session::Open;
+use crate::acp::convert::call;
 use crate::acp::peer::{Answer, Asked};
 use crate::approval::{self, Question, Reply};
 use agent_client_protocol_schema::v1::{
     CancelRequestNotification, PermissionOption, PermissionOptionKind, RequestId,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ToolCallUpdate,
-    ToolCallUpdateFields,
 };
 use protocol::approval::{Answer as Word, Scope};
 use protocol::event::{Event, Level};
@@ -125,9 +126,15 @@ fn request(open: &Open, question: &Question) -> RequestPermissionRequest {
     let options = OPTIONS
         .iter()
         .map(|(id, name, kind, _)| PermissionOption::new(*id, *name, *kind));
-    let fields = ToolCallUpdateFields::new()
-        .title(format!("{}: {}", question.tool, question.why))
-        .raw_input(question.arguments.clone());
+    let cwd = std::path::Path::new(&open.cwd);
+    let old = old::of(&open.link, &question.tool, &question.arguments, cwd);
+    let fields = call::asked(
+        &question.tool,
+        &question.arguments,
+        &question.why,
+        cwd,
+        &old,
+    );
     let call = ToolCallUpdate::new(question.call.as_str().to_owned(), fields);
     RequestPermissionRequest::new(open.id.as_str().to_owned(), call, options.collect())
 }

@@ -2,6 +2,7 @@
 //! said by the one task that sends them. Must never answer a turn before all that it said.
 
 use super::choices::{Catalogue, Mode};
+use super::old;
 use super::question::Questions;
 use crate::acp::convert::error::{self, Error};
 use crate::acp::convert::update::{Prompted, Updates};
@@ -66,6 +67,8 @@ enum Order {
     After(After),
     /// The answer to whoever waits for a turn that somebody else began.
     Turn(TurnId, Responder),
+    /// The editor wants something of the session: it is followed again where that had failed.
+    Wake,
     /// The editor wants no more of this session.
     Shut,
 }
@@ -156,7 +159,7 @@ impl Open {
         let reply = match refused.map(|error| error.0) {
             Some(Order::After(after)) => Some(after.reply),
             Some(Order::Turn(_, reply)) => Some(reply),
-            Some(Order::Shut) | None => None,
+            Some(Order::Wake | Order::Shut) | None => None,
         };
         if let Some(reply) = reply {
             reply
@@ -165,8 +168,10 @@ impl Open {
         }
     }
 
-    pub(super) fn add(&self, pending: Pending) {
+    /// Waits for a turn's end, which is heard of however often the daemon was lost before.
+    pub(super) async fn add(&self, pending: Pending) {
         self.prompts.borrow_mut().push(pending);
+        self.order(Order::Wake).await;
     }
 
     /// The turn of this token, if it has not ended.
@@ -277,21 +282,30 @@ struct Task {
 
 impl Task {
     async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
-        let end = loop {
+        // While the daemon cannot be had, until somebody wants something of the session.
+        let mut resting = false;
+        loop {
             self.release().await;
             tokio::select! {
-                event = self.follow.next() => match event {
+                event = self.follow.next(), if !resting => match event {
                     Ok(event) => self.event(event).await,
-                    Err(failure) => break Some(failure),
+                    Err(failure) => {
+                        resting = true;
+                        self.fail(failure).await;
+                    }
                 },
-                order = orders.recv() => match order {
-                    Some(Order::After(after)) => self.after.push(after),
-                    Some(Order::Turn(turn, reply)) => self.turn(turn, reply).await,
-                    Some(Order::Shut) | None => break None,
-                },
+                order = orders.recv() => {
+                    resting = false;
+                    match order {
+                        Some(Order::After(after)) => self.after.push(after),
+                        Some(Order::Turn(turn, reply)) => self.turn(turn, reply).await,
+                        Some(Order::Wake) => {}
+                        Some(Order::Shut) | None => break,
+                    }
+                }
             }
-        };
-        self.close(end).await;
+        }
+        self.close().await;
     }
 
     /// Says what has waited for the events that have come by now.
@@ -316,7 +330,7 @@ impl Task {
             Some((ended, status, words)) if *ended == turn => {
                 reply.send(stop(*status, words, false)).await;
             }
-            _ => self.open.add(Pending {
+            _ => self.open.prompts.borrow_mut().push(Pending {
                 token: String::new(),
                 turn: Some(turn),
                 queued: None,
@@ -328,6 +342,15 @@ impl Task {
 
     async fn event(&mut self, event: Event) {
         let prompted = self.prompted(&event);
+        if let EventKind::Doing {
+            name, arguments, ..
+        } = &event.kind
+            && event.seq > self.live_from
+        {
+            let cwd = std::path::Path::new(&self.open.cwd);
+            self.updates
+                .before(old::of(&self.open.link, name, arguments, cwd));
+        }
         for update in self.updates.of(&event, prompted) {
             self.open.send(update).await;
         }
@@ -422,20 +445,28 @@ impl Task {
         }
     }
 
-    /// Nobody waits for ever: what has not been answered is answered with why not.
-    async fn close(mut self, why: Option<Failure>) {
-        self.questions.forget().await;
-        let why = why.map(error::from);
+    /// Nobody waits for ever: what has not been answered is answered with why not. Questions stay: an answer to one may
+    /// still reach the daemon.
+    async fn fail(&mut self, why: Failure) {
+        let why = error::from(why);
         while let Some(pending) = self.open.take(|_| true) {
-            let result = match &why {
-                Some(error) => Err(error.clone()),
-                None => Ok(PromptResponse::new(StopReason::Cancelled)),
-            };
-            pending.reply.send(result).await;
+            pending.reply.send(Err::<(), _>(why.clone())).await;
         }
-        let gone = why.unwrap_or_else(|| error::not_open(self.open.id.as_str()));
+        for after in std::mem::take(&mut self.after) {
+            after.reply.send(Err::<(), _>(why.clone())).await;
+        }
+    }
+
+    /// The editor has let go of the session.
+    async fn close(mut self) {
+        self.questions.forget().await;
+        while let Some(pending) = self.open.take(|_| true) {
+            let cancelled = PromptResponse::new(StopReason::Cancelled);
+            pending.reply.send(Ok::<_, Error>(cancelled)).await;
+        }
         for after in self.after {
-            after.reply.send(Err::<(), _>(gone.clone())).await;
+            let gone = error::not_open(self.open.id.as_str());
+            after.reply.send(Err::<(), _>(gone)).await;
         }
     }
 }

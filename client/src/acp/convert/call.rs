@@ -10,13 +10,44 @@ use std::path::{Path, PathBuf};
 /// Of a title: the rest is in the call's input.
 const TITLE: usize = 160;
 
+/// What a file holds before a call that writes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::acp) enum Old {
+    /// Nobody can tell: it lies on another machine, is no text, or the call was made long ago.
+    #[default]
+    Unknown,
+    /// There is no such file.
+    None,
+    /// This.
+    Text(String),
+}
+
 /// A call that the model makes.
-pub(super) fn begun(id: &str, tool: &str, arguments: &Value, cwd: &Path) -> ToolCall {
+pub(super) fn begun(id: &str, tool: &str, arguments: &Value, cwd: &Path, old: &Old) -> ToolCall {
     let arguments = object(arguments);
     ToolCall::new(id.to_owned(), title(tool, &arguments))
         .kind(kind(tool))
         .status(ToolCallStatus::Pending)
-        .content(changes(tool, &arguments, cwd))
+        .content(changes(tool, &arguments, cwd, old))
+        .locations(locations(&arguments, cwd))
+        .raw_input(Value::Object(arguments))
+}
+
+/// What a person is asked about: all that would run is to be seen at the moment of the decision, and the reason beside it.
+pub(in crate::acp) fn asked(
+    tool: &str,
+    arguments: &Value,
+    why: &str,
+    cwd: &Path,
+    old: &Old,
+) -> ToolCallUpdateFields {
+    let arguments = object(arguments);
+    let mut content = changes(tool, &arguments, cwd, old);
+    content.push(why.into());
+    ToolCallUpdateFields::new()
+        .title(title(tool, &arguments))
+        .kind(kind(tool))
+        .content(content)
         .locations(locations(&arguments, cwd))
         .raw_input(Value::Object(arguments))
 }
@@ -46,6 +77,7 @@ pub(super) fn changes(
     tool: &str,
     arguments: &Map<String, Value>,
     cwd: &Path,
+    old: &Old,
 ) -> Vec<ToolCallContent> {
     let word = |name: &str| arguments.get(name).and_then(Value::as_str);
     let Some(path) = word("path").map(|path| whole(path, cwd)) else {
@@ -53,10 +85,22 @@ pub(super) fn changes(
     };
     let diff = match (tool, word("old"), word("new"), word("content")) {
         ("edit", Some(old), Some(new), _) => Diff::new(path, new).old_text(old.to_owned()),
-        ("write", _, _, Some(content)) => Diff::new(path, content),
+        ("write", _, _, Some(content)) => match old {
+            Old::None => Diff::new(path, content),
+            // One that holds the new text may have been written by now.
+            Old::Text(old) if old != content => Diff::new(path, content).old_text(old.clone()),
+            Old::Text(_) | Old::Unknown => return Vec::new(),
+        },
         _ => return Vec::new(),
     };
     vec![diff.into()]
+}
+
+/// The file that a call writes whole.
+pub(in crate::acp) fn written(tool: &str, arguments: &Value, cwd: &Path) -> Option<PathBuf> {
+    let arguments = object(arguments);
+    let path = arguments.get("path").and_then(Value::as_str)?;
+    (tool == "write").then(|| whole(path, cwd))
 }
 
 /// Arguments as an object: a model may have written one into a string.
@@ -138,7 +182,7 @@ mod tests {
     use serde_json::json;
 
     fn check(tool: &str, arguments: Value) -> Value {
-        serde_json::to_value(begun("c1", tool, &arguments, Path::new("/w"))).unwrap()
+        serde_json::to_value(begun("c1", tool, &arguments, Path::new("/w"), &Old::None)).unwrap()
     }
 
     #[test]
@@ -173,11 +217,47 @@ mod tests {
             "edit",
             &object(&json!({"path": "/a", "old": "x", "new": "y"})),
             Path::new("/"),
+            &Old::None,
         );
         let result = object(&json!({"error": "no match", "ok": false}));
         let fields = serde_json::to_value(ended(&result, shown)).unwrap();
         assert_eq!(fields["status"], "failed");
         assert_eq!(fields["content"][0]["type"], "diff");
         assert_eq!(fields["content"][1]["content"]["text"], "no match");
+    }
+
+    #[test]
+    fn a_file_that_is_written_over_is_shown_as_it_was() {
+        let shown = |old: &Old| {
+            let arguments = json!({"path": "a", "content": "two"});
+            let call = begun("c1", "write", &arguments, Path::new("/w"), old);
+            serde_json::to_value(call).unwrap()
+        };
+        let over = &shown(&Old::Text("one".into()))["content"][0];
+        assert_eq!(
+            (&over["oldText"], &over["newText"]),
+            (&json!("one"), &json!("two"))
+        );
+        let new = &shown(&Old::None)["content"][0];
+        assert_eq!((new.get("oldText"), &new["newText"]), (None, &json!("two")));
+        for unsure in [Old::Text("two".into()), Old::Unknown] {
+            assert_eq!(shown(&unsure)["content"].get(0), None);
+        }
+    }
+
+    #[test]
+    fn a_question_keeps_the_calls_title_and_tells_why_beside_it() {
+        let arguments = json!({"command": "curl x | sh"});
+        let fields = asked(
+            "execute",
+            &arguments,
+            "no rule covers it",
+            Path::new("/w"),
+            &Old::None,
+        );
+        let fields = serde_json::to_value(fields).unwrap();
+        assert_eq!(fields["title"], "curl x | sh");
+        assert_eq!(fields["kind"], "execute");
+        assert_eq!(fields["content"][0]["content"]["text"], "no rule covers it");
     }
 }

@@ -1,7 +1,8 @@
 //! A session's events as the updates that an editor is sent. Holds what the protocol wants repeated: a running call's
 //! output is sent whole each time, so only its end is kept.
 
-use super::{call, plan};
+use super::call::{self, Old};
+use super::plan;
 use agent_client_protocol_schema::v1::{
     ContentBlock, ContentChunk, ImageContent, Notice, NoticeSeverity, SessionInfoUpdate,
     SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
@@ -30,6 +31,8 @@ pub(in crate::acp) struct Updates {
     /// Whether the editor shows notices apart from what the model says.
     notices: bool,
     calls: HashMap<String, Shown>,
+    /// What the file holds that the next call writes.
+    old: Old,
 }
 
 /// A call that has not ended.
@@ -46,7 +49,13 @@ impl Updates {
             cwd,
             notices,
             calls: HashMap::new(),
+            old: Old::Unknown,
         }
+    }
+
+    /// Says what the file holds that the call of the next event writes.
+    pub(in crate::acp) fn before(&mut self, old: Old) {
+        self.old = old;
     }
 
     /// What an event tells an editor.
@@ -134,7 +143,13 @@ impl Updates {
     }
 
     fn doing(&mut self, id: &str, tool: &str, arguments: &serde_json::Value) -> Vec<SessionUpdate> {
-        let begun = call::begun(id, tool, arguments, &self.cwd);
+        let begun = call::begun(
+            id,
+            tool,
+            arguments,
+            &self.cwd,
+            &std::mem::take(&mut self.old),
+        );
         let shown = Shown {
             tool: tool.to_owned(),
             changes: begun.content.clone(),
@@ -231,6 +246,7 @@ mod tests {
         let mut updates = Updates::new("/w".into(), false);
         let doing = json!({"type": "doing", "call": "c1", "name": "write",
                            "arguments": {"path": "a", "content": "x"}});
+        updates.before(Old::None);
         check(&mut updates, doing);
         for piece in 0..5 {
             let text = format!("{}ü", "x".repeat(4000));

@@ -50,11 +50,9 @@ pub(super) async fn install(args: Args, place: Place) -> Result<(), Failure> {
 pub(super) fn uninstall(args: Args) -> Result<(), Failure> {
     let manager = args.manager.unwrap_or_default();
     let folder = folder(manager)?;
-    let files: Vec<PathBuf> = manager
-        .names()
-        .iter()
-        .map(|name| folder.join(name))
-        .filter(|path| path.exists())
+    let there = manager.names().iter().map(|name| folder.join(name));
+    let files: Vec<PathBuf> = there
+        .filter(|path| path.symlink_metadata().is_ok())
         .collect();
     if files.is_empty() {
         return out::line(&format!("nothing is installed in {}", folder.display()));
@@ -67,9 +65,7 @@ pub(super) fn uninstall(args: Args) -> Result<(), Failure> {
             .try_for_each(|step| run(step))?;
     }
     for path in &files {
-        std::fs::remove_file(path)
-            .map_err(|error| Failure::new(format!("cannot remove {}: {error}", path.display())))?;
-        out::line(&format!("removed {}", path.display()))?;
+        take_away(path, manager)?;
     }
     if answers {
         manager.forget().iter().try_for_each(|step| run(step))?;
@@ -100,18 +96,60 @@ fn program() -> Result<PathBuf, Failure> {
     }
 }
 
+/// Removes a file that is ours as it was written; what a person made of one, or instead of it, is kept beside it.
+fn take_away(path: &Path, manager: Manager) -> Result<(), Failure> {
+    let cannot = |error| Failure::new(format!("cannot remove {}: {error}", path.display()));
+    let name = path.file_name().and_then(|name| name.to_str());
+    let text = std::fs::read_to_string(path).ok();
+    if name
+        .zip(text.as_deref())
+        .is_some_and(|(name, text)| manager.wrote(name, text))
+    {
+        std::fs::remove_file(path).map_err(cannot)?;
+        return out::line(&format!("removed {}", path.display()));
+    }
+    let kept = keep(path).map_err(cannot)?;
+    out::line(&format!("removed {}", path.display()))?;
+    out::note(&format!(
+        "it was not as dwell writes it, and is now {}",
+        kept.display()
+    ))
+}
+
+/// Puts a file out of the way, under a name that no file has.
+fn keep(path: &Path) -> std::io::Result<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let free = |number: u32| match number {
+        0 => path.with_file_name(format!("{name}.old")),
+        number => path.with_file_name(format!("{name}.old{number}")),
+    };
+    let old = (0..u32::MAX)
+        .map(free)
+        .find(|old| old.symlink_metadata().is_err())
+        .unwrap_or_else(|| free(0));
+    std::fs::rename(path, &old)?;
+    Ok(old)
+}
+
 /// Writes a file; what a person made of one that is there is kept beside it.
 fn put(folder: &Path, file: &File) -> Result<(), Failure> {
     let path = folder.join(file.name);
     let cannot =
         |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
     std::fs::create_dir_all(folder).map_err(cannot)?;
-    if let Ok(there) = std::fs::read_to_string(&path) {
-        if there == file.text {
+    if std::fs::read_link(&path).is_ok_and(|target| target == Path::new("/dev/null")) {
+        return Err(
+            Failure::new(format!("{} is masked", path.display())).hint(format!(
+                "`systemctl --user unmask {}` takes that back",
+                file.name
+            )),
+        );
+    }
+    if path.symlink_metadata().is_ok() {
+        if std::fs::read_to_string(&path).is_ok_and(|there| there == file.text) {
             return out::line(&format!("{} is as it should be", path.display()));
         }
-        let old = folder.join(format!("{}.old", file.name));
-        std::fs::rename(&path, &old).map_err(cannot)?;
+        let old = keep(&path).map_err(cannot)?;
         out::note(&format!("what was there is now {}", old.display()))?;
     }
     std::fs::write(&path, &file.text).map_err(cannot)?;

@@ -75,6 +75,21 @@ impl Manager {
         })
     }
 
+    /// Whether a text is the one that is written into the file of this name, wherever the daemon lay then.
+    pub(super) fn wrote(self, name: &str, text: &str) -> bool {
+        const ANY: &str = "/any/dwelld";
+        let files = self.files(Path::new(ANY)).unwrap_or_default();
+        let ours = files.into_iter().find(|file| file.name == name);
+        ours.is_some_and(|ours| match ours.text.split_once(ANY) {
+            None => text == ours.text,
+            Some((before, after)) => {
+                let rest = text.strip_prefix(before);
+                let program = rest.and_then(|rest| rest.strip_suffix(after));
+                program.is_some_and(|program| !program.contains('\n'))
+            }
+        })
+    }
+
     /// Whether it is there for this person. Nobody could try this with launchd.
     pub(super) fn answers(self) -> bool {
         match self {
@@ -193,5 +208,17 @@ mod tests {
             line("/my bin/100%/dwelld"),
             "ExecStart=\"/my bin/100%%/dwelld\""
         );
+    }
+
+    #[test]
+    fn only_what_is_written_here_is_ours() {
+        for manager in [Manager::Systemd, Manager::Launchd] {
+            for file in manager.files(Path::new("/my bin/dwelld")).unwrap() {
+                assert!(manager.wrote(file.name, &file.text), "{}", file.name);
+                assert!(!manager.wrote(file.name, &format!("{}# mine\n", file.text)));
+                assert!(!manager.wrote(file.name, "[Service]\nExecStart=/bin/mine\n"));
+                assert!(!manager.wrote(file.name, ""));
+            }
+        }
     }
 }

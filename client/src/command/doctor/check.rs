@@ -1,5 +1,6 @@
 //! One check each: a look, and what it means. Must never change what it looks at.
 
+use crate::connect::Remote;
 use crate::error::Failure;
 use crate::link::Link;
 use crate::paint::{dumb, no_color};
@@ -65,6 +66,11 @@ pub(super) fn binary() -> Check {
         None => Check::new(State::Bad, "dwelld is neither beside dwell nor on PATH")
             .hint("install both from one release, or put dwelld's folder on PATH"),
     }
+}
+
+/// The daemon is another machine's.
+pub(super) fn remote(remote: &Remote) -> Check {
+    Check::good(format!("all but the terminal is {}'s", remote.host()))
 }
 
 /// Nobody else may speak to the daemon.
@@ -191,9 +197,6 @@ pub(super) async fn providers(link: &Link) -> Vec<Check> {
         true => Check::new(State::Bad, "there is no provider"),
         false => Check::good(format!("{} providers", names.len())),
     }];
-    checks.push(keys(
-        &std::env::vars().map(|(name, _)| name).collect::<Vec<_>>(),
-    ));
     if let Some(wanted) = named("DWELL_PROVIDER").filter(|wanted| !names.contains(wanted)) {
         checks.push(
             Check::new(
@@ -207,7 +210,11 @@ pub(super) async fn providers(link: &Link) -> Vec<Check> {
 }
 
 /// Keys of vendors in this shell. The daemon has those of the shell that started it, and its own settings.
-fn keys(variables: &[String]) -> Check {
+pub(super) fn keys() -> Check {
+    keys_among(&std::env::vars().map(|(name, _)| name).collect::<Vec<_>>())
+}
+
+fn keys_among(variables: &[String]) -> Check {
     let mut found: Vec<&str> = variables
         .iter()
         .map(String::as_str)

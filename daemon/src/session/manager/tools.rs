@@ -19,7 +19,7 @@ use protocol::expression::Expression;
 use protocol::id::{CallId, SessionId};
 use protocol::provider::{ModelInfo, ProviderInfo, ProviderInstance};
 use protocol::session::Session;
-use protocol::tool::{ProvidedTool, SourceInfo, ToolCheck, ToolList, ToolboxInfo};
+use protocol::tool::{Answered, ProvidedTool, SourceInfo, ToolCheck, ToolList, ToolboxInfo};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -67,9 +67,9 @@ impl Sessions {
         offered.map_err(SessionError::Invalid)
     }
 
-    /// A client's result of a call of a tool that it offered; false when nobody waits for it.
-    pub fn answer_tool(&self, connection: u64, call: &CallId, result: Map<String, Value>) -> bool {
-        self.services().provided.answer(connection, call, result)
+    /// A client's answer to a call of a tool that it offered; false when nobody waits for it.
+    pub fn answer_tool(&self, connection: u64, call: &CallId, answered: Answered) -> bool {
+        self.services().provided.answer(connection, call, answered)
     }
 
     /// Runs a tool through the gate, as a model's call would. It goes on when the caller goes away; `cancel` stops it.

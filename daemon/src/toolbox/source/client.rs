@@ -6,11 +6,14 @@ use crate::toolbox::builtin::capture::bounded;
 use crate::toolbox::tool::{Call, Outcome, Tool};
 use futures_util::future::BoxFuture;
 use protocol::id::{CallId, SessionId};
-use protocol::tool::{ProvidedTool, ToolAsked};
+use protocol::tool::{Answered, ProvidedTool, ToolAsked, ToolCancelled};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
+
+/// Tools that one client may offer for one session: all of them go along with every request.
+const OFFERED: usize = 128;
 
 /// The client at the other end, as tools need it.
 pub trait Offerer: Send + Sync {
@@ -22,6 +25,8 @@ pub trait Offerer: Send + Sync {
     fn gone(&self) -> BoxFuture<'_, ()>;
     /// Asks it to run a call; false when it has gone.
     fn ask(&self, asked: ToolAsked) -> BoxFuture<'_, bool>;
+    /// Tells it that nobody waits for a call any more, unless it has too much unread to be told.
+    fn withdraw(&self, cancelled: ToolCancelled);
 }
 
 /// What all clients offer; a cheap handle. The locks are held for look-ups only.
@@ -45,7 +50,7 @@ struct Offer {
 
 struct Waiting {
     connection: u64,
-    answer: oneshot::Sender<Map<String, Value>>,
+    answer: oneshot::Sender<Outcome>,
 }
 
 impl Provided {
@@ -58,6 +63,16 @@ impl Provided {
         of: &Arc<dyn Offerer>,
         provided: Vec<ProvidedTool>,
     ) -> Result<(), String> {
+        if provided.len() > OFFERED {
+            return Err(format!(
+                "{} tools are more than the {OFFERED} that a client may offer for a session",
+                provided.len()
+            ));
+        }
+        let mut names = HashSet::new();
+        if let Some(twice) = provided.iter().find(|one| !names.insert(&one.name)) {
+            return Err(format!("two of the tools are called {:?}", twice.name));
+        }
         let tools: Vec<Tool> = provided
             .iter()
             .map(|one| self.tool(one, connection, of))
@@ -99,13 +114,13 @@ impl Provided {
     }
 
     /// A client's result of a call that it was asked to run. False when it was not, or when nobody waits any more.
-    pub fn answer(&self, connection: u64, call: &CallId, result: Map<String, Value>) -> bool {
+    pub fn answer(&self, connection: u64, call: &CallId, answered: Answered) -> bool {
         let mut waiting = lock(&self.0.waiting);
         let own = waiting
             .get(call)
             .is_some_and(|waiting| waiting.connection == connection);
         let waiting = own.then(|| waiting.remove(call)).flatten();
-        waiting.is_some_and(|waiting| waiting.answer.send(result).is_ok())
+        waiting.is_some_and(|waiting| waiting.answer.send(outcome(answered)).is_ok())
     }
 
     fn tool(&self, provided: &ProvidedTool, connection: u64, of: &Arc<dyn Offerer>) -> Tool {
@@ -138,7 +153,14 @@ async fn run(
     let (answer, answered) = oneshot::channel();
     let waiting = Waiting { connection, answer };
     lock(&provided.0.waiting).insert(id.clone(), waiting);
-    let _entry = Entry(&provided, id.clone());
+    let mut entry = Entry {
+        provided: &provided,
+        of: None,
+        cancelled: ToolCancelled {
+            session: call.session.clone(),
+            call: id.clone(),
+        },
+    };
     let asked = ToolAsked {
         session: call.session.clone(),
         call: id.clone(),
@@ -149,9 +171,10 @@ async fn run(
     if !of.ask(asked).await {
         return Err(lost());
     }
+    entry.of = Some(&of);
     tokio::select! {
         result = answered => match result {
-            Ok(result) => Ok(bounded(&call, result).await),
+            Ok(result) => Ok(bounded(&call, result?).await),
             Err(_) => Err(lost()),
         },
         () = of.gone() => Err(lost()),
@@ -159,12 +182,34 @@ async fn run(
     }
 }
 
-/// A call that is waited for, while it is.
-struct Entry<'a>(&'a Provided, CallId);
+/// What a client's answer means: a failing tool says so by `error`, or by `ok`.
+fn outcome(answered: Answered) -> Outcome {
+    match answered {
+        Answered::Failed(why) => Err(why),
+        Answered::Gave(result) if result.get("ok") == Some(&Value::Bool(false)) => {
+            let why = result.get("error").and_then(Value::as_str);
+            Err(why
+                .unwrap_or("the tool failed, and does not say why")
+                .to_owned())
+        }
+        Answered::Gave(result) => Ok(result),
+    }
+}
+
+/// A call that is waited for, while it is. Whoever works on it is told when that ends without its answer.
+struct Entry<'a> {
+    provided: &'a Provided,
+    /// Who was asked, once it was.
+    of: Option<&'a Arc<dyn Offerer>>,
+    cancelled: ToolCancelled,
+}
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        lock(&self.0.0.waiting).remove(&self.1);
+        let unanswered = lock(&self.provided.0.waiting).remove(&self.cancelled.call);
+        if let (Some(_), Some(of)) = (unanswered, self.of) {
+            of.withdraw(self.cancelled.clone());
+        }
     }
 }
 

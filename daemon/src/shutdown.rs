@@ -136,6 +136,10 @@ pub async fn keep_watchdog() {
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return;
     };
+    // Nothing is as good as no limit.
+    if limit.is_zero() {
+        return;
+    }
     let mut ticks = tokio::time::interval(limit / 3);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

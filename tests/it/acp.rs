@@ -217,15 +217,92 @@ fn a_cancel_right_behind_its_prompt_ends_the_turn() {
         editor.notify("session/cancel", json!({"sessionId": session}));
         assert_eq!(editor.response(id).unwrap()["stopReason"], "cancelled");
     }
-    // One that waits behind another, and one that is taken back by its request's id.
-    let first = editor.prompt(&session, "wait 60000");
-    let second = editor.prompt(&session, "wait 60000");
+    // One that waits behind another, and is taken back by its request's id: the other goes on.
+    let first = editor.prompt(&session, "say on\nwait 60000");
+    editor.update("agent_message_chunk");
+    let second = editor.prompt(&session, "say never");
     editor.notify("$/cancel_request", json!({"requestId": second}));
-    for id in [first, second] {
-        assert_eq!(editor.response(id).unwrap()["stopReason"], "cancelled");
-    }
+    assert_eq!(editor.response(second).unwrap()["stopReason"], "cancelled");
+    let now = daemon
+        .client()
+        .call("session/get", json!({"session": session}));
+    assert_eq!(now["state"], "running");
+    editor.notify("$/cancel_request", json!({"requestId": first}));
+    assert_eq!(editor.response(first).unwrap()["stopReason"], "cancelled");
     let (stop, _) = editor.turn(&session, "say still here");
     assert_eq!(stop, "end_turn");
+}
+
+#[test]
+fn a_prompt_behind_a_cancel_or_behind_a_turn_that_fails_is_played() {
+    let daemon = TestDaemon::start();
+    let mut editor = Editor::start(&daemon);
+    let session = editor.session(&daemon);
+    for round in 0..10 {
+        let first = editor.prompt(&session, "say x\nwait 60000");
+        // Also where nothing has begun when the cancel comes.
+        if round % 2 == 0 {
+            editor.update("agent_message_chunk");
+        }
+        editor.notify("session/cancel", json!({"sessionId": session}));
+        let second = editor.prompt(&session, "say y");
+        assert_eq!(editor.response(first).unwrap()["stopReason"], "cancelled");
+        assert_eq!(editor.response(second).unwrap()["stopReason"], "end_turn");
+    }
+    let mut other = daemon.client();
+    other.attach(&session, None);
+    for end in ["wait 300\nfail broken", "wait 60000"] {
+        let first = editor.prompt(&session, &format!("say begun\n{end}"));
+        editor.update("agent_message_chunk");
+        let second = editor.prompt(&session, "say behind");
+        other.until_type("queued");
+        if end == "wait 60000" {
+            other.call("turn/cancel", json!({"session": session}));
+        }
+        let _ = editor.response(first);
+        assert_eq!(editor.response(second).unwrap()["stopReason"], "end_turn");
+    }
+}
+
+#[test]
+fn a_session_that_is_opened_again_goes_on_with_its_prompt() {
+    let daemon = TestDaemon::start();
+    let mut editor = Editor::start(&daemon);
+    let session = editor.session(&daemon);
+    let open = json!({"sessionId": session, "cwd": daemon.work(), "mcpServers": []});
+    for method in ["session/load", "session/resume"] {
+        let id = editor.prompt(&session, "say one\nwait 400\nsay two");
+        editor.update("agent_message_chunk");
+        let before = editor.log.len();
+        editor.call(method, open.clone());
+        assert_eq!(
+            editor.response(id).unwrap()["stopReason"],
+            "end_turn",
+            "{method}"
+        );
+        let words = words(&editor.updates(before), "agent_message_chunk");
+        assert!(words.ends_with("two"), "{method}: {words}");
+    }
+    let elsewhere = json!({"sessionId": session, "cwd": "rel", "mcpServers": []});
+    let id = editor.send("session/load", elsewhere);
+    assert_eq!(editor.response(id).unwrap_err()["code"], -32602);
+}
+
+#[test]
+fn a_title_that_a_session_takes_from_its_first_prompt_is_told() {
+    let daemon = TestDaemon::start();
+    let mut editor = Editor::start(&daemon);
+    let session = editor.session(&daemon);
+    editor.turn(&session, "say hello");
+    let told = editor.updates(0);
+    let told = told
+        .iter()
+        .find(|update| update["sessionUpdate"] == "session_info_update");
+    assert_eq!(told.unwrap()["title"], "say hello");
+    let mut cwd = daemon.work().into_os_string();
+    cwd.push("/");
+    let listed = editor.call("session/list", json!({"cwd": cwd.to_str().unwrap()}));
+    assert_eq!(listed["sessions"][0]["sessionId"], session.as_str());
 }
 
 #[test]

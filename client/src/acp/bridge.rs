@@ -2,6 +2,7 @@
 //! for which sessions this editor has open.
 
 mod choices;
+mod hear;
 mod old;
 mod open;
 mod prompt;
@@ -30,7 +31,7 @@ use serde_json::{Value, json};
 use session::Open;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Sessions on one page of a list.
@@ -93,9 +94,8 @@ impl Bridge {
             "$/cancel_request" => {
                 let all: Vec<_> = self.open.borrow().values().cloned().collect();
                 for open in all {
-                    if open.asked(&params["requestId"]) {
-                        open.cancel().await;
-                    }
+                    open.withdraw(|one| one.reply.is(&params["requestId"]))
+                        .await;
                 }
             }
             _ => {}
@@ -187,7 +187,9 @@ fn answer(result: impl serde::Serialize) -> Result<Value, Error> {
 
 /// A directory as the daemon names it.
 fn text(path: &Path) -> Result<String, Error> {
-    let text = path.to_str().filter(|_| path.is_absolute());
+    // Without a slash at its end.
+    let plain: PathBuf = path.components().collect();
+    let text = plain.to_str().filter(|_| path.is_absolute());
     let wrong = || error::invalid(format!("not an absolute path: {}", path.display()));
     text.map(str::to_owned).ok_or_else(wrong)
 }

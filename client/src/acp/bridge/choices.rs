@@ -147,6 +147,19 @@ impl Catalogue {
         ]
     }
 
+    /// Whether the daemon knows a provider of this name, as far as is known here.
+    fn check(&self, name: &str) -> Result<(), Error> {
+        let names = self.names.borrow();
+        if names.is_empty() || names.iter().any(|info| info.name == name) {
+            return Ok(());
+        }
+        let all: Vec<_> = names.iter().map(|info| info.name.as_str()).collect();
+        Err(error::invalid(format!(
+            "no provider is called \"{name}\": there are {}",
+            all.join(", ")
+        )))
+    }
+
     fn providers(&self, current: &str) -> SessionConfigOption {
         let found = self.found.borrow();
         let names = self.names.borrow();
@@ -215,7 +228,11 @@ impl Bridge {
         let value = value.ok_or_else(|| error::invalid("no option here is a yes or no"))?;
         let value = &*value.0;
         match &*asked.config_id.0 {
-            PROVIDER => self.switch(&open.id, value, None).await?,
+            PROVIDER => {
+                self.catalogue.check(value)?;
+                self.switch(&open.id, value, None).await?;
+            }
+            MODEL if value.is_empty() => return Err(error::invalid("a model has a name")),
             MODEL => {
                 let session = self.found(open.id.as_str()).await?;
                 let model = Some(value.to_owned()).filter(|model| model != DEFAULT);

@@ -48,18 +48,20 @@ impl Bridge {
     pub(super) async fn load(self: &Rc<Self>, params: Value, reply: Responder) {
         let work = async {
             let asked: LoadSessionRequest = read(params)?;
+            let cwd = text(&asked.cwd)?;
             let session = self.found(&asked.session_id.0).await?;
-            let options = self.catalogue.options(&session, Default::default()).await;
             let seq = session.seq;
-            let open = self.follow(session, From::Beginning);
+            let open = self.follow(session.clone(), From::Beginning);
+            let options = self.catalogue.options(&session, open.mode.get()).await;
             let result = LoadSessionResponse::new()
                 .modes(open.modes())
                 .config_options(options);
-            Ok((open, seq, answer(result)?, names(&asked.mcp_servers)))
+            Ok((open, cwd, seq, answer(result)?, names(&asked.mcp_servers)))
         };
         match work.await {
-            Ok((open, seq, result, unjoined)) => {
+            Ok((open, cwd, seq, result, unjoined)) => {
                 open.answer_after(seq, reply, result).await;
+                open.tell_place(&cwd).await;
                 self.introduce(&open, &unjoined).await;
             }
             Err(error) => reply.send(Err::<(), Error>(error)).await,
@@ -69,17 +71,23 @@ impl Bridge {
     pub(super) async fn resume(self: &Rc<Self>, params: Value, reply: Responder) {
         let work = async {
             let asked: ResumeSessionRequest = read(params)?;
+            let cwd = text(&asked.cwd)?;
             let session = self.found(&asked.session_id.0).await?;
-            let options = self.catalogue.options(&session, Default::default()).await;
-            let open = self.follow(session, From::Now);
+            // One that is open goes on as it is: the editor has heard all of it.
+            let open = match self.opened(&asked.session_id.0) {
+                Ok(open) => open,
+                Err(_) => self.follow(session.clone(), From::Now),
+            };
+            let options = self.catalogue.options(&session, open.mode.get()).await;
             let result = ResumeSessionResponse::new()
                 .modes(open.modes())
                 .config_options(options);
-            Ok((open, answer(result)?, names(&asked.mcp_servers)))
+            Ok((open, cwd, answer(result)?, names(&asked.mcp_servers)))
         };
         match work.await {
-            Ok((open, result, unjoined)) => {
+            Ok((open, cwd, result, unjoined)) => {
                 reply.send(Ok::<_, Error>(result)).await;
+                open.tell_place(&cwd).await;
                 self.introduce(&open, &unjoined).await;
             }
             Err(error) => reply.send(Err::<(), Error>(error)).await,
@@ -94,12 +102,20 @@ impl Bridge {
         call.await.map_err(error::from)
     }
 
-    /// Opens it anew if it is open already: the editor wants to hear it from there on.
+    /// Opens it anew if it is open already: the editor wants to hear it from there on. Its turns go on, and are answered
+    /// when they end.
     fn follow(&self, session: Session, from: From) -> Rc<Open> {
+        let before = self.opened(session.id.as_str()).ok();
+        let (mode, turns) = match &before {
+            Some(open) => (open.mode.get(), open.take_all()),
+            None => Default::default(),
+        };
         self.shut(&session.id);
         let (link, peer) = (Rc::clone(&self.link), Rc::clone(&self.peer));
         let catalogue = Rc::clone(&self.catalogue);
         let open = Open::start(link, peer, catalogue, session, from, self.notices.get());
+        open.mode.set(mode);
+        open.prompts.borrow_mut().extend(turns);
         let id = open.id.clone();
         self.open.borrow_mut().insert(id, Rc::clone(&open));
         open

@@ -8,9 +8,7 @@ use crate::acp::peer::Responder;
 use crate::error::Failure;
 use crate::open::token;
 use agent_client_protocol_schema::v1::{PromptRequest, PromptResponse, StopReason};
-use jsonrpsee::core::client::Error as CallError;
 use protocol::command::{self, CommandRpcClient};
-use protocol::turn::{Started, TurnRpcClient};
 use serde_json::Value;
 use std::rc::Rc;
 
@@ -39,39 +37,11 @@ impl Bridge {
             turn: None,
             queued: None,
             cancelled: false,
+            prompt: Some(prompt.clone()),
             reply,
         })
         .await;
-        let started = self.link.call(async |client| {
-            // It was answered meanwhile that no daemon can be had: what is told to have failed must not run later.
-            if open.with_token(&token, |_| ()).is_none() {
-                return Err(CallError::Custom("nobody waits for the turn".to_owned()));
-            }
-            let (id, text, token) = (open.id.clone(), prompt.text.clone(), Some(token.clone()));
-            let images = Some(prompt.images.clone()).filter(|images| !images.is_empty());
-            TurnRpcClient::start(client, id, text, images, token, Some(true)).await
-        });
-        match started.await {
-            Ok(started) => self.started(open, &token, started).await,
-            Err(failure) => {
-                if let Some(pending) = open.take(|one| one.token == token) {
-                    let error = Err::<(), _>(error::from(failure));
-                    pending.reply.send(error).await;
-                }
-            }
-        }
-    }
-
-    async fn started(&self, open: &Rc<Open>, token: &str, started: Started) {
-        let cancelled = open.with_token(token, |one| {
-            one.turn = one.turn.take().or(started.turn);
-            one.queued = one.queued.take().or(started.queued);
-            one.cancelled
-        });
-        // The cancel came when there was nothing to cancel yet.
-        if cancelled == Some(true) {
-            open.cancel().await;
-        }
+        open.begin(&token, &prompt).await;
     }
 
     async fn command(&self, open: &Rc<Open>, line: String, reply: Responder) {

@@ -1,25 +1,23 @@
-//! One session that the editor has open: its events go to the editor in their order, and whatever must come behind them is
-//! said by the one task that sends them. Must never answer a turn before all that it said.
+//! One session that the editor has open, and the editor's turns in it. Must never touch a turn of somebody else, but by the
+//! session's own cancel.
 
 use super::choices::{Catalogue, Mode};
-use super::old;
-use super::question::Questions;
-use crate::acp::convert::error::{self, Error};
-use crate::acp::convert::update::{Prompted, Updates};
+use super::hear::Task;
+use crate::acp::convert::error::{self};
+use crate::acp::convert::prompt::Prompt;
+use crate::acp::convert::update::Updates;
 use crate::acp::peer::{Peer, Responder};
-use crate::approval::Question;
-use crate::error::Failure;
-use crate::follow::Follow;
 use crate::link::Link;
+use crate::open::token;
 use agent_client_protocol_schema::v1::{
-    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ConfigOptionUpdate,
-    CurrentModeUpdate, PromptResponse, SessionModeState, SessionNotification, SessionUpdate,
-    StopReason, UnstructuredCommandInput,
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, CurrentModeUpdate,
+    SessionModeState, SessionNotification, SessionUpdate, UnstructuredCommandInput,
 };
+use jsonrpsee::core::client::Error as CallError;
 use protocol::command::CommandRpcClient;
-use protocol::event::{Event, EventKind, Level, TurnStatus};
+use protocol::event::Level;
 use protocol::id::{QueuedId, SessionId, TurnId};
-use protocol::session::{QueueRpcClient, Session, SessionRpcClient};
+use protocol::session::{QueueRpcClient, Session};
 use protocol::turn::TurnRpcClient;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
@@ -46,9 +44,10 @@ pub(super) struct Open {
     pub(super) link: Rc<Link>,
     pub(super) mode: Cell<Mode>,
     peer: Rc<Peer>,
-    notices: bool,
+    /// Whether the editor shows notices.
+    pub(super) notices: bool,
     /// The editor's turns that have not ended.
-    prompts: RefCell<Vec<Pending>>,
+    pub(super) prompts: RefCell<Vec<Pending>>,
     orders: mpsc::Sender<Order>,
 }
 
@@ -58,11 +57,24 @@ pub(super) struct Pending {
     pub(super) turn: Option<TurnId>,
     pub(super) queued: Option<QueuedId>,
     pub(super) cancelled: bool,
+    /// What it begins with, where it may have to be begun again.
+    pub(super) prompt: Option<Prompt>,
     pub(super) reply: Responder,
 }
 
+impl Pending {
+    /// It is to leave its place in the queue for another; none that has none, or is taken back.
+    fn leave(&mut self) -> Option<(String, QueuedId, Prompt)> {
+        if self.cancelled || self.turn.is_some() {
+            return None;
+        }
+        let prompt = self.prompt.clone()?;
+        Some((self.token.clone(), self.queued.take()?, prompt))
+    }
+}
+
 /// What is to be said behind events.
-enum Order {
+pub(super) enum Order {
     /// An answer that comes behind the event with this number.
     After(After),
     /// The answer to whoever waits for a turn that somebody else began.
@@ -74,11 +86,11 @@ enum Order {
 }
 
 /// An answer behind an event, and who waits until it is said.
-struct After {
-    seq: u64,
-    reply: Responder,
-    result: Value,
-    said: oneshot::Sender<()>,
+pub(super) struct After {
+    pub(super) seq: u64,
+    pub(super) reply: Responder,
+    pub(super) result: Value,
+    pub(super) said: oneshot::Sender<()>,
 }
 
 impl Open {
@@ -95,31 +107,14 @@ impl Open {
         let open = Rc::new(Self {
             id: session.id.clone(),
             cwd: session.cwd.clone(),
-            link: Rc::clone(&link),
+            link,
             mode: Cell::default(),
             peer,
             notices,
             prompts: RefCell::default(),
             orders: sender,
         });
-        let cursor = match from {
-            From::Beginning => 0,
-            From::Now => session.seq,
-        };
-        let mut questions = Questions::new(Rc::clone(&open));
-        if from == From::Now {
-            questions.open(session.approvals.iter().map(Question::from));
-        }
-        let task = Task {
-            follow: Follow::new(link, session.id, cursor),
-            updates: Updates::new(session.cwd.into(), notices),
-            questions,
-            catalogue,
-            live_from: session.seq,
-            ended: None,
-            after: Vec::new(),
-            open: Rc::clone(&open),
-        };
+        let task = Task::new(&open, catalogue, session, from);
         spawn_local(task.run(orders));
         open
     }
@@ -191,9 +186,9 @@ impl Open {
         Some(prompts.remove(at))
     }
 
-    /// Whether a turn waits under this id of the editor's.
-    pub(super) fn asked(&self, id: &Value) -> bool {
-        self.prompts.borrow().iter().any(|one| one.reply.is(id))
+    /// The turns that have not ended, for whoever answers them from now on.
+    pub(super) fn take_all(&self) -> Vec<Pending> {
+        std::mem::take(&mut *self.prompts.borrow_mut())
     }
 
     /// Stops the turn that runs, and takes the editor's others out of the queue. Their ends answer them.
@@ -212,6 +207,86 @@ impl Open {
                 .await;
         }
         self.cancel_turn().await;
+    }
+
+    /// Begins a turn of the editor's, or has it wait behind the one that runs.
+    pub(super) async fn begin(&self, token: &str, prompt: &Prompt) {
+        let started = self.link.call(async |client| {
+            // It was answered meanwhile that no daemon can be had: what is told to have failed must not run later.
+            if self.with_token(token, |_| ()).is_none() {
+                return Err(CallError::Custom("nobody waits for the turn".to_owned()));
+            }
+            let (id, text, token) = (self.id.clone(), prompt.text.clone(), token.to_owned());
+            let images = Some(prompt.images.clone()).filter(|images| !images.is_empty());
+            TurnRpcClient::start(client, id, text, images, Some(token), Some(true)).await
+        });
+        let failure = match started.await {
+            Ok(started) => {
+                let cancelled = self.with_token(token, |one| {
+                    one.turn = one.turn.take().or(started.turn);
+                    one.queued = one.queued.take().or(started.queued);
+                    one.cancelled
+                });
+                // The cancel came when there was nothing to cancel yet.
+                if cancelled == Some(true) {
+                    self.withdraw(|one| one.token == token).await;
+                }
+                return;
+            }
+            Err(failure) => failure,
+        };
+        if let Some(pending) = self.take(|one| one.token == token) {
+            let error = Err::<(), _>(error::from(failure));
+            pending.reply.send(error).await;
+        }
+    }
+
+    /// What waits behind a turn that came to no good end would wait until somebody says something else: it is begun now.
+    pub(super) async fn begin_waiting(&self) {
+        let waiting: Vec<_> = self
+            .prompts
+            .borrow_mut()
+            .iter_mut()
+            .filter_map(Pending::leave)
+            .collect();
+        for (before, queued, prompt) in waiting {
+            let removed = self.link.call(async |client| {
+                QueueRpcClient::queue_remove(client, self.id.clone(), queued.clone()).await
+            });
+            // It began meanwhile, or somebody else took it out.
+            if removed.await.is_err() {
+                continue;
+            }
+            let again = token();
+            self.with_token(&before, |one| one.token.clone_from(&again));
+            self.begin(&again, &prompt).await;
+        }
+    }
+
+    /// Takes back one turn of the editor's: out of the queue, or stopped if it runs. No other is touched.
+    pub(super) async fn withdraw(&self, is: impl Fn(&Pending) -> bool) {
+        let mark = |one: &mut Pending| {
+            one.cancelled = true;
+            (one.turn.is_some(), one.queued.clone())
+        };
+        let found = self
+            .prompts
+            .borrow_mut()
+            .iter_mut()
+            .find(|one| is(one))
+            .map(mark);
+        match found {
+            Some((true, _)) => self.cancel_turn().await,
+            Some((false, Some(queued))) => {
+                let call = self.link.call(async |client| {
+                    QueueRpcClient::queue_remove(client, self.id.clone(), queued.clone()).await
+                });
+                // It may have begun meanwhile: then its beginning finds it cancelled.
+                let _ = call.await;
+            }
+            // What becomes of it is not known yet; whoever learns it finds it cancelled.
+            Some((false, None)) | None => {}
+        }
     }
 
     pub(super) async fn cancel_turn(&self) {
@@ -234,6 +309,14 @@ impl Open {
         let updates = Updates::new(self.cwd.clone().into(), self.notices);
         for update in updates.notice(level, text) {
             self.send(update).await;
+        }
+    }
+
+    /// Says where it works, should the editor have another directory in mind.
+    pub(super) async fn tell_place(&self, cwd: &str) {
+        if cwd != self.cwd {
+            let note = format!("this session works in {}, not in {cwd}", self.cwd);
+            self.tell(Level::Warning, &note).await;
         }
     }
 
@@ -263,224 +346,4 @@ impl Open {
     pub(super) fn peer(&self) -> &Rc<Peer> {
         &self.peer
     }
-}
-
-/// The task that follows a session.
-struct Task {
-    open: Rc<Open>,
-    follow: Follow,
-    updates: Updates,
-    questions: Questions,
-    catalogue: Rc<Catalogue>,
-    /// Events up to this one were there when the session was opened: what they ask may have been answered behind them.
-    live_from: u64,
-    /// The turn that ended last.
-    ended: Option<(TurnId, TurnStatus, String)>,
-    /// Answers that wait for an event.
-    after: Vec<After>,
-}
-
-impl Task {
-    async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
-        // While the daemon cannot be had, until somebody wants something of the session.
-        let mut resting = false;
-        loop {
-            self.release().await;
-            tokio::select! {
-                event = self.follow.next(), if !resting => match event {
-                    Ok(event) => self.event(event).await,
-                    Err(failure) => {
-                        resting = true;
-                        self.fail(failure).await;
-                    }
-                },
-                order = orders.recv() => {
-                    resting = false;
-                    match order {
-                        Some(Order::After(after)) => self.after.push(after),
-                        Some(Order::Turn(turn, reply)) => self.turn(turn, reply).await,
-                        Some(Order::Wake) => {}
-                        Some(Order::Shut) | None => break,
-                    }
-                }
-            }
-        }
-        self.close().await;
-    }
-
-    /// Says what has waited for the events that have come by now.
-    async fn release(&mut self) {
-        let cursor = self.follow.cursor();
-        for after in std::mem::take(&mut self.after) {
-            match after.seq <= cursor {
-                true => {
-                    after.reply.send(Ok::<_, Error>(after.result)).await;
-                    let _ = after.said.send(());
-                }
-                false => self.after.push(after),
-            }
-        }
-        if cursor >= self.live_from {
-            self.questions.ask().await;
-        }
-    }
-
-    async fn turn(&mut self, turn: TurnId, reply: Responder) {
-        match &self.ended {
-            Some((ended, status, words)) if *ended == turn => {
-                reply.send(stop(*status, words, false)).await;
-            }
-            _ => self.open.prompts.borrow_mut().push(Pending {
-                token: String::new(),
-                turn: Some(turn),
-                queued: None,
-                cancelled: false,
-                reply,
-            }),
-        }
-    }
-
-    async fn event(&mut self, event: Event) {
-        let prompted = self.prompted(&event);
-        if let EventKind::Doing {
-            name, arguments, ..
-        } = &event.kind
-            && event.seq > self.live_from
-        {
-            let cwd = std::path::Path::new(&self.open.cwd);
-            self.updates
-                .before(old::of(&self.open.link, name, arguments, cwd));
-        }
-        for update in self.updates.of(&event, prompted) {
-            self.open.send(update).await;
-        }
-        if let Some(question) = Question::of(&event) {
-            self.questions.open([question]);
-        }
-        self.questions.settle(&event).await;
-        match event.kind {
-            EventKind::ProviderSwitched { .. } if event.seq > self.live_from => {
-                self.switched().await
-            }
-            EventKind::Dequeued { queued } => self.dequeued(event.seq, &queued).await,
-            EventKind::TurnEnded { status, reply } => {
-                let Some(turn) = event.turn else { return };
-                if let Some(pending) = self.open.take(|one| one.turn.as_ref() == Some(&turn)) {
-                    let stop = stop(status, &reply, pending.cancelled);
-                    pending.reply.send(stop).await;
-                }
-                self.ended = Some((turn, status, reply));
-            }
-            _ => {}
-        }
-    }
-
-    /// Whose turn an event belongs to, where that makes a difference; learns what the editor's turns are called.
-    fn prompted(&self, event: &Event) -> Prompted {
-        let own = match &event.kind {
-            EventKind::TurnStarted { token, .. } => {
-                let learn = |one: &mut Pending| one.turn = event.turn.clone();
-                let token = token.as_deref();
-                token
-                    .and_then(|token| self.open.with_token(token, learn))
-                    .is_some()
-            }
-            EventKind::Queued { token, queued, .. } => {
-                let learn = |one: &mut Pending| one.queued = Some(queued.clone());
-                let token = token.as_deref();
-                token
-                    .and_then(|token| self.open.with_token(token, learn))
-                    .is_some()
-            }
-            EventKind::TurnEnded { .. } => {
-                let prompts = self.open.prompts.borrow();
-                event.turn.is_some() && prompts.iter().any(|one| one.turn == event.turn)
-            }
-            _ => false,
-        };
-        if own {
-            Prompted::Here
-        } else {
-            Prompted::Elsewhere
-        }
-    }
-
-    /// A prompt that left the queue became a turn with the next event, or somebody has taken it out.
-    async fn dequeued(&self, seq: u64, queued: &QueuedId) {
-        let id = self.open.id.clone();
-        let own = |one: &Pending| one.queued.as_ref() == Some(queued);
-        if !self.open.prompts.borrow().iter().any(own) {
-            return;
-        }
-        let next = self
-            .open
-            .link
-            .call(async |client| {
-                SessionRpcClient::history(client, id.clone(), Some(seq), None, Some(1)).await
-            })
-            .await;
-        let next = next
-            .ok()
-            .and_then(|history| history.events.into_iter().next());
-        let begun = |one: &Pending| {
-            matches!(&next, Some(Event { kind: EventKind::TurnStarted { token, .. }, .. })
-                if token.as_deref() == Some(one.token.as_str()))
-        };
-        if let Some(pending) = self.open.take(|one| own(one) && !begun(one)) {
-            let stop = PromptResponse::new(StopReason::Cancelled);
-            pending.reply.send(Ok::<_, Error>(stop)).await;
-        }
-    }
-
-    async fn switched(&self) {
-        let id = self.open.id.clone();
-        let link = &self.open.link;
-        let call = link.call(async |client| SessionRpcClient::get(client, id.clone()).await);
-        if let Ok(session) = call.await {
-            let options = self.catalogue.options(&session, self.open.mode.get()).await;
-            let update = ConfigOptionUpdate::new(options);
-            self.open
-                .send(SessionUpdate::ConfigOptionUpdate(update))
-                .await;
-        }
-    }
-
-    /// Nobody waits for ever: what has not been answered is answered with why not. Questions stay: an answer to one may
-    /// still reach the daemon.
-    async fn fail(&mut self, why: Failure) {
-        let why = error::from(why);
-        while let Some(pending) = self.open.take(|_| true) {
-            pending.reply.send(Err::<(), _>(why.clone())).await;
-        }
-        for after in std::mem::take(&mut self.after) {
-            after.reply.send(Err::<(), _>(why.clone())).await;
-        }
-    }
-
-    /// The editor has let go of the session.
-    async fn close(mut self) {
-        self.questions.forget().await;
-        while let Some(pending) = self.open.take(|_| true) {
-            let cancelled = PromptResponse::new(StopReason::Cancelled);
-            pending.reply.send(Ok::<_, Error>(cancelled)).await;
-        }
-        for after in self.after {
-            let gone = error::not_open(self.open.id.as_str());
-            after.reply.send(Err::<(), _>(gone)).await;
-        }
-    }
-}
-
-/// How a turn's end is told to whoever asked for it.
-fn stop(status: TurnStatus, reply: &str, cancelled: bool) -> Result<PromptResponse, Error> {
-    let reason = match status {
-        TurnStatus::Completed => StopReason::EndTurn,
-        TurnStatus::Cancelled => StopReason::Cancelled,
-        TurnStatus::MaxRounds => StopReason::MaxTurnRequests,
-        _ if cancelled => StopReason::Cancelled,
-        TurnStatus::Failed | TurnStatus::Interrupted | TurnStatus::Refused => {
-            return Err(error::failed(reply));
-        }
-    };
-    Ok(PromptResponse::new(reason))
 }

@@ -7,7 +7,7 @@ use agent_client_protocol_schema::v1::{
 use protocol::event::Image;
 
 /// What a turn begins with.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::acp) struct Prompt {
     pub(in crate::acp) text: String,
     pub(in crate::acp) images: Vec<Image>,
@@ -25,7 +25,10 @@ pub(in crate::acp) fn read(blocks: Vec<ContentBlock>) -> Result<Prompt, Error> {
                 data: image.data,
             }),
             ContentBlock::ResourceLink(link) => name(&mut prompt.text, &link),
-            ContentBlock::Resource(resource) => given.push(give(&resource)?),
+            ContentBlock::Resource(resource) => match give(resource)? {
+                Given::Text(text) => given.push(text),
+                Given::Image(image) => prompt.images.push(image),
+            },
             _ => {
                 return Err(invalid(
                     "a prompt may hold text, images, links and embedded text, and nothing else",
@@ -79,17 +82,32 @@ fn unescape(path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn give(resource: &EmbeddedResource) -> Result<String, Error> {
-    match &resource.resource {
-        EmbeddedResourceResource::TextResourceContents(text) => Ok(format!(
+/// A file that the editor sends along.
+enum Given {
+    Text(String),
+    Image(Image),
+}
+
+fn give(resource: EmbeddedResource) -> Result<Given, Error> {
+    match resource.resource {
+        EmbeddedResourceResource::TextResourceContents(text) => Ok(Given::Text(format!(
             "\n\n{}:\n{}",
             path_of(&text.uri),
             fenced(&text.text)
-        )),
-        _ => Err(invalid(
-            "an embedded resource must be text; give other files as links",
-        )),
+        ))),
+        EmbeddedResourceResource::BlobResourceContents(blob) => match blob.mime_type {
+            Some(mime_type) if mime_type.starts_with("image/") => Ok(Given::Image(Image {
+                mime_type,
+                data: blob.blob,
+            })),
+            _ => Err(only_text()),
+        },
+        _ => Err(only_text()),
     }
+}
+
+fn only_text() -> Error {
+    invalid("an embedded resource must be text or an image; give other files as links")
 }
 
 /// Behind a fence that is longer than any in the text.

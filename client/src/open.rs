@@ -81,6 +81,7 @@ pub(crate) async fn create_as(
             model.toolbox.value(),
             agent.as_ref().map(|agent| agent.name.clone()),
             agent.as_ref().map(|agent| agent.vars.clone()),
+            None,
         )
         .await
     });

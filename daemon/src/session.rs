@@ -29,6 +29,7 @@ use protocol::event::Image;
 use protocol::expression::{BadExpression, Expression};
 use protocol::id::{ApprovalId, SessionId, TurnId};
 use protocol::session::Session;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Why something about a session was not done. `rpc` maps each to a code.
@@ -74,6 +75,8 @@ pub struct NewSession {
     pub toolbox: Option<Expression>,
     pub agent: Option<String>,
     pub vars: Option<BTreeMap<String, String>>,
+    /// MCP servers of its own, by name.
+    pub mcp_servers: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -9,7 +9,7 @@ use jsonrpsee::proc_macros::rpc;
 #[cfg(feature = "server")]
 use jsonrpsee::types::ErrorObjectOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// A session as `session/create`, `session/get` and `session/list` show it.
@@ -234,7 +234,18 @@ resource! {
             toolbox: Option<Value>,
             agent: Option<String>,
             vars: Option<BTreeMap<String, String>>,
+            mcp_servers: Option<Map<String, Value>>,
         ) -> Result<Session, ErrorObjectOwned>;
+
+        /// Names MCP servers for a session, in the place of those that were named for it before: an object of entries as in
+        /// `mcp.json`, by name, in which nothing stands for anything else. They are the session's alone (and its tasks'), start
+        /// when tools are needed, end with the session's time in memory, and are kept with it. `session/create` takes the same.
+        #[method(name = "join", param_kind = map, with_extensions)]
+        async fn join(
+            &self,
+            session: SessionId,
+            mcp_servers: Map<String, Value>,
+        ) -> Result<Empty, ErrorObjectOwned>;
 
         /// Sessions, newest first, paged. `query` matches id and title.
         #[method(name = "list", param_kind = map)]

@@ -35,6 +35,7 @@ fn no_version_but_the_one_spoken_is_ever_answered() {
         assert_eq!(hello["agentInfo"]["name"], "dwell");
         let capabilities = &hello["agentCapabilities"];
         assert_eq!(capabilities["loadSession"], true);
+        assert_eq!(capabilities["mcpCapabilities"]["http"], true);
         assert_eq!(capabilities["promptCapabilities"]["image"], true);
         for name in ["list", "delete", "resume", "close"] {
             assert!(
@@ -95,6 +96,89 @@ fn a_turn_shows_thoughts_words_calls_and_plans_before_it_is_answered() {
     let plan = of("plan");
     assert_eq!(plan[0]["entries"][0]["status"], "completed");
     assert_eq!(plan[0]["entries"][1]["status"], "pending");
+}
+
+#[test]
+fn servers_of_the_editor_are_its_sessions_alone_until_it_is_closed() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .permissions(&json!({"near__echo": "allow", "near__variable": "allow", "task": "allow"}));
+    let mut daemon = TestDaemon::start_in(sandbox);
+    let script = harness::binaries::root().join("tests/fixtures/mcp/server.py");
+    let server = json!({
+        "name": "near", "command": "python3", "args": [script, "", daemon.path("home")],
+        "env": [{"name": "KEY", "value": "of ${HOME}"}],
+    });
+    let asked = json!({"cwd": daemon.work(), "mcpServers": [server]});
+    let mut editor = Editor::start(&daemon);
+    let made = editor.call("session/new", asked.clone());
+    let session = made["sessionId"].as_str().unwrap().to_owned();
+    let runs = |daemon: &TestDaemon, session: &str, name: &str, arguments: Value| {
+        let params = json!({"session": session, "name": name, "arguments": arguments});
+        daemon.client().call("tool/run", params)
+    };
+    let says = json!({"text": "hi"});
+    let prompt = r#"do near__echo {"text": "in a turn"}"#;
+    let (stop, updates) = editor.turn(&session, &format!("{prompt}\nsay done"));
+    assert_eq!(stop, "end_turn");
+    assert!(
+        updates
+            .iter()
+            .any(|one| one["rawOutput"]["content"] == "in a turn"),
+        "{updates:?}"
+    );
+    let key = runs(&daemon, &session, "near__variable", json!({"name": "KEY"}));
+    assert_eq!(
+        key["content"], "of ${HOME}",
+        "what an editor says is what is meant"
+    );
+    let other = daemon.client().session(&daemon.work());
+    let unknown = runs(&daemon, &other, "near__echo", says.clone());
+    assert!(
+        unknown["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("unknown tool"),
+        "{unknown}"
+    );
+    let running = || -> usize {
+        let mark = daemon.path("home").to_str().unwrap().to_owned();
+        let is_it = |pid: &u32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("server.py")
+        };
+        harness::procfs::marked(&mark)
+            .into_iter()
+            .filter(is_it)
+            .count()
+    };
+    assert_eq!(running(), 1);
+    // The session has them also where nobody names them again.
+    drop(editor);
+    daemon.kill9();
+    daemon.restart();
+    assert_eq!(
+        runs(&daemon, &session, "near__echo", says.clone())["content"],
+        "hi"
+    );
+    let mut editor = Editor::start(&daemon);
+    let mut load = asked;
+    load["sessionId"] = json!(session);
+    editor.call("session/resume", load);
+    assert_eq!(
+        runs(&daemon, &session, "near__echo", says.clone())["content"],
+        "hi"
+    );
+    editor.call("session/close", json!({"sessionId": session}));
+    assert!(runs(&daemon, &session, "near__echo", says)["error"].is_string());
+    let running = || {
+        let mark = daemon.path("home").to_str().unwrap().to_owned();
+        harness::procfs::marked(&mark).into_iter().any(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("server.py")
+        })
+    };
+    harness::wait::until_true("it has ended", harness::wait::SOON, || !running());
 }
 
 #[test]

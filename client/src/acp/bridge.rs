@@ -30,7 +30,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use session::Open;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -45,6 +45,8 @@ pub(super) struct Bridge {
     catalogue: Rc<Catalogue>,
     /// Whether the editor shows notices.
     notices: Cell<bool>,
+    /// Sessions that this editor has joined servers to.
+    joined: RefCell<HashSet<SessionId>>,
     /// What this editor has open.
     open: RefCell<HashMap<SessionId, Rc<Open>>>,
 }
@@ -57,6 +59,7 @@ impl Bridge {
             peer,
             wishes,
             notices: Cell::new(false),
+            joined: RefCell::default(),
             open: RefCell::default(),
         })
     }
@@ -116,7 +119,7 @@ impl Bridge {
         let capabilities = AgentCapabilities::new()
             .load_session(true)
             .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
-            .mcp_capabilities(McpCapabilities::new())
+            .mcp_capabilities(McpCapabilities::new().http(true))
             .session_capabilities(sessions);
         // Whatever was asked for: this is what is spoken here, and the editor decides whether it will do.
         answer(
@@ -141,6 +144,7 @@ impl Bridge {
         let CloseSessionRequest { session_id, .. } = read(params)?;
         let open = self.opened(&session_id.0)?;
         open.cancel().await;
+        self.part(&open.id).await;
         self.shut(&open.id);
         Ok(json!({}))
     }

@@ -5,4 +5,5 @@ pub(super) mod error;
 pub(super) mod listing;
 pub(super) mod plan;
 pub(super) mod prompt;
+pub(super) mod servers;
 pub(super) mod update;

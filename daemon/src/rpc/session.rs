@@ -16,7 +16,7 @@ use protocol::session::{
     Empty, Export, ExportFormat, History, QueueRpcServer, Queued, Recorded, Role, SearchHit,
     Session, SessionList, SessionRpcServer,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,6 +46,7 @@ impl SessionRpcServer for Rpc {
         toolbox: Option<Value>,
         agent: Option<String>,
         vars: Option<BTreeMap<String, String>>,
+        mcp_servers: Option<Map<String, Value>>,
     ) -> Result<Session, ErrorObjectOwned> {
         let toolbox = expression(toolbox.as_ref())?;
         check_cwd(&cwd)?;
@@ -58,6 +59,7 @@ impl SessionRpcServer for Rpc {
             toolbox,
             agent,
             vars,
+            mcp_servers: mcp_servers.unwrap_or_default(),
         };
         let caller = Arc::clone(caller(extensions)?);
         // Building may ask a person for a key, or load a model: for nobody it need not go on.
@@ -65,6 +67,21 @@ impl SessionRpcServer for Rpc {
             made = self.sessions().create(new) => made.map_err(fail),
             () = caller.gone() => Err(RpcError::new(ErrorKind::Internal, "the caller has gone").into()),
         }
+    }
+
+    async fn join(
+        &self,
+        extensions: &Extensions,
+        session: SessionId,
+        mcp_servers: Map<String, Value>,
+    ) -> Result<Empty, ErrorObjectOwned> {
+        self.check_controls(
+            extensions,
+            Concerns::Session(&session),
+            "name the session's MCP servers",
+        )?;
+        let named = self.sessions().name_servers(&session, mcp_servers).await;
+        named.map(|()| Empty {}).map_err(fail)
     }
 
     async fn list(

@@ -24,6 +24,7 @@ use crate::store::{Durability, Entry, Pace, SessionRow, StoreError};
 use crate::toolbox::Verdict;
 use crate::toolbox::source::script::agent::Choice;
 use crate::workspace::Workspace;
+use crate::workspace::servers::Own;
 use held::Held;
 use protocol::event::{Event, EventKind};
 use protocol::expression::Expression;
@@ -52,6 +53,8 @@ pub struct Shared {
     pub sessions: WeakSessions,
     /// How its tools are shown, where somebody said it.
     pub toolbox: Option<Expression>,
+    /// MCP servers of its own, where a client named some. Held for a look only.
+    pub own_servers: std::sync::Mutex<Option<Arc<Own>>>,
     /// What the agent is told in a turn, so that a round trip does not ask for it again.
     pub told: tokio::sync::Mutex<Option<(TurnId, String)>>,
     /// Whether a turn runs or waits.
@@ -249,6 +252,7 @@ impl Actor {
             Msg::Started(call, access, reply) => self.call_started(call, access, reply).await,
             Msg::Recorded(reply) => send(reply, self.recorded().await),
             Msg::Relay(call, kind, reply) => send(reply, self.relay(call, kind).await),
+            Msg::Settings(settings, reply) => send(reply, self.keep_settings(settings).await),
             Msg::Archive(archived, reply) => send(reply, self.archive(archived).await),
             Msg::Quiet(reply) => self.when_quiet(reply),
             Msg::Halt(reply) => {

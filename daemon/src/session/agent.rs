@@ -6,16 +6,49 @@ use super::live::{Live, Piece};
 use crate::toolbox::Toolbox;
 use crate::toolbox::source::script::run::Around;
 use crate::turn::prompt;
+use crate::workspace::servers::Own;
 use protocol::event::Level;
 use protocol::id::TurnId;
+use serde_json::{Map, Value};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 impl Shared {
     /// The session's tools as the files are now.
     pub async fn tools(&self) -> Arc<Toolbox> {
-        let tools = self.workspace.tools_for(self.agent.as_ref()).await;
+        let own = self.own_servers();
+        let starting = async {
+            if let Some(own) = &own {
+                own.settle().await;
+            }
+        };
+        let reading = self.workspace.tools_for(self.agent.as_ref());
+        let (tools, ()) = futures_util::future::join(reading, starting).await;
+        let tools = match &own {
+            Some(own) => own.over(tools),
+            None => tools,
+        };
         self.services.provided.over(&self.id, tools)
+    }
+
+    /// The MCP servers that a client named for it.
+    pub fn own_servers(&self) -> Option<Arc<Own>> {
+        let own = self.own_servers.lock();
+        own.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts these in the place of those that were named for it before.
+    pub fn name_servers(&self, servers: &Map<String, Value>) -> Result<(), String> {
+        if let Some(own) = self.own_servers() {
+            return own.name(&self.workspace, servers);
+        }
+        let own = self.workspace.own_servers(servers, &self.env)?;
+        let mut place = self
+            .own_servers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *place = (!servers.is_empty()).then(|| Arc::new(own));
+        Ok(())
     }
 
     /// The system prompt of a round trip of this turn, whose people see what is wrong with it.

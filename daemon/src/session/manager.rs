@@ -14,6 +14,8 @@ use crate::session::services::Services;
 use crate::session::state::State;
 use crate::session::{SessionResult, actor};
 use crate::store::SessionRow;
+use crate::workspace::Workspace;
+use crate::workspace::servers::Own;
 use protocol::event::Level;
 use protocol::id::SessionId;
 use std::collections::HashMap;
@@ -201,7 +203,9 @@ impl Sessions {
         let cwd = PathBuf::from(&row.cwd);
         let workspace = self.services().workspaces.get(&cwd);
         workspace.needed_by(&row.id);
+        let own_servers = self.own_servers(&row, &workspace);
         let shared = Shared {
+            own_servers: Mutex::new(own_servers),
             id: row.id.clone(),
             services: Arc::clone(&self.inner.services),
             workspace,
@@ -226,6 +230,25 @@ impl Sessions {
         self.inner.actors.spawn(running);
         self.sweep_later();
         handle
+    }
+
+    /// The servers that were named for a session; a task has those of the session that it works for, as they are.
+    fn own_servers(&self, row: &SessionRow, workspace: &Workspace) -> Option<Arc<Own>> {
+        if let Some(task) = create::task_of(row) {
+            let parent = self.map().get(&task.parent).cloned()?;
+            return parent.get()?.shared.own_servers();
+        }
+        let servers = create::servers_of(&row.settings);
+        if servers.is_empty() {
+            return None;
+        }
+        match workspace.own_servers(&servers, &create::env_of(&row.settings)) {
+            Ok(own) => Some(Arc::new(own)),
+            Err(why) => {
+                tracing::warn!(session = %row.id, %why, "MCP servers of a session are left out");
+                None
+            }
+        }
     }
 
     /// One timer for all sessions, and none when every loaded one has clients.

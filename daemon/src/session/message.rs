@@ -126,6 +126,8 @@ pub enum Msg {
     Relay(CallId, EventKind, Reply<()>),
     // From the manager.
     Archive(bool, Reply<()>),
+    /// What the session is made of from now on, as the store keeps it.
+    Settings(String, Reply<()>),
     /// Answers when no turn runs but such as wait for a person.
     Quiet(oneshot::Sender<()>),
     /// Ends at once; a turn that waits for a person is left as it is, any other is interrupted.

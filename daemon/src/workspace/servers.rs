@@ -6,10 +6,12 @@ mod find;
 mod info;
 mod login;
 mod mention;
+mod own;
 mod prompts;
 mod server;
 
 pub use info::{Health, ServerInfo};
+pub use own::Own;
 pub use prompts::ServerPrompt;
 
 use super::Workspace;
@@ -19,6 +21,7 @@ use crate::toolbox::source::mcp::name::plain;
 use crate::toolbox::source::mcp::{self, Around};
 pub use crate::toolbox::source::mcp::{Login, Settings, Tokens};
 pub(super) use find::{Files, of as found};
+use own::before;
 use server::Server;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,14 +78,18 @@ struct Made {
 
 impl Servers {
     pub(super) fn new(means: &Means, cwd: &Path) -> Self {
+        Self::around(Around {
+            settings: means.settings.clone(),
+            env: Arc::clone(&means.env),
+            mask: means.mask.clone(),
+            tokens: means.tokens.clone(),
+            cwd: cwd.to_owned(),
+        })
+    }
+
+    fn around(around: Around) -> Self {
         Self {
-            around: Around {
-                settings: means.settings.clone(),
-                env: Arc::clone(&means.env),
-                mask: means.mask.clone(),
-                tokens: means.tokens.clone(),
-                cwd: cwd.to_owned(),
-            },
+            around,
             known: Mutex::default(),
             all: Mutex::default(),
             made: Mutex::default(),
@@ -114,8 +121,11 @@ impl Servers {
 
     /// Starts those that do not run, lets go of those that are gone, and waits a while for what is starting.
     pub(super) async fn settle(&self, files: Files) {
-        let listing = self.listing(files);
-        let servers = self.reconcile(&listing);
+        self.start(&self.listing(files)).await;
+    }
+
+    async fn start(&self, listing: &Listing) {
+        let servers = self.reconcile(listing);
         let waiting = servers.iter().filter_map(|server| server.wake());
         // Each starts now; they are waited for together.
         let waiting: Vec<_> = waiting.collect();
@@ -238,28 +248,32 @@ impl Workspace {
         self.servers.equip(base)
     }
 
-    /// The servers there are now, none of them started for this.
-    async fn named(&self) -> Vec<Arc<Server>> {
-        let Ok(files) = self.blocking(find::of_workspace).await else {
-            return Vec::new();
+    /// The servers there are now for a session with these of its own, none of them started for this.
+    async fn named(&self, own: Option<&Own>) -> Vec<Arc<Server>> {
+        let others = match self.blocking(find::of_workspace).await {
+            Ok(files) => self.servers.reconcile(&self.servers.listing(files)),
+            Err(_) => Vec::new(),
         };
-        self.servers.reconcile(&self.servers.listing(files))
+        before(own, others)
     }
 
     /// Starts what does not run, and waits for it as a turn would.
-    pub async fn wake_servers(&self) {
+    pub async fn wake_servers(&self, own: Option<&Own>) {
+        if let Some(own) = own {
+            own.settle().await;
+        }
         if let Ok(files) = self.blocking(find::of_workspace).await {
             self.servers.settle(files).await;
         }
     }
 
-    /// Its MCP servers as they are, none of them started for this.
-    pub async fn mcp_servers(&self) -> (Vec<ServerInfo>, Vec<String>) {
+    /// Its MCP servers as they are, behind a session's own; none of them is started for this.
+    pub async fn mcp_servers(&self, own: Option<&Own>) -> (Vec<ServerInfo>, Vec<String>) {
         let Ok(files) = self.blocking(find::of_workspace).await else {
             return Default::default();
         };
         let listing = self.servers.listing(files);
-        let servers = self.servers.reconcile(&listing);
+        let servers = before(own, self.servers.reconcile(&listing));
         let infos = servers.iter().map(|server| server.info()).collect();
         (infos, listing.problems.clone())
     }
@@ -271,10 +285,8 @@ impl Workspace {
     }
 
     /// Starts one of them anew, or all; what is wrong with it then is told by `mcp_servers`.
-    pub async fn restart_mcp(&self, name: Option<&str>) -> Result<(), String> {
-        let files = self.blocking(find::of_workspace).await?;
-        let listing = self.servers.listing(files.clone());
-        let servers = self.servers.reconcile(&listing);
+    pub async fn restart_mcp(&self, name: Option<&str>, own: Option<&Own>) -> Result<(), String> {
+        let servers = self.named(own).await;
         let chosen = |server: &&Arc<Server>| name.is_none_or(|name| server.config.name == name);
         let chosen: Vec<_> = servers.iter().filter(chosen).collect();
         if let (true, Some(name)) = (chosen.is_empty(), name) {
@@ -289,7 +301,7 @@ impl Workspace {
             ));
         }
         futures_util::future::join_all(chosen.iter().map(|server| server.stop())).await;
-        self.servers.settle(files).await;
+        self.wake_servers(own).await;
         Ok(())
     }
 }

@@ -3,17 +3,18 @@
 use super::session::{From, Open};
 use super::{Bridge, answer, read, text};
 use crate::acp::convert::error::{self, Error};
+use crate::acp::convert::servers;
 use crate::acp::peer::Responder;
 use crate::error::Failure;
 use crate::{agent, open, trust};
 use agent_client_protocol_schema::v1::{
-    LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
+    LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse,
     ResumeSessionRequest, ResumeSessionResponse,
 };
 use protocol::event::Level;
 use protocol::id::SessionId;
 use protocol::session::{Session, SessionRpcClient};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::rc::Rc;
 
 impl Bridge {
@@ -36,12 +37,42 @@ impl Bridge {
             open::create_as(&self.link, &cwd, &wishes.model, None, agent).await
         };
         let session = made.await.map_err(error::from)?;
+        let (servers, unjoined) = servers::of(&asked.mcp_servers);
+        if !servers.is_empty()
+            && let Err(error) = self.join(&session.id, servers).await
+        {
+            // Nobody knows it yet.
+            let deleted =
+                async |client: &_| SessionRpcClient::delete(client, session.id.clone()).await;
+            let _ = self.link.call(deleted).await;
+            return Err(error);
+        }
         let options = self.catalogue.options(&session, Default::default()).await;
         let open = self.follow(session, From::Now);
         let result = NewSessionResponse::new(open.id.as_str().to_owned())
             .modes(open.modes())
             .config_options(options);
-        Ok((open, answer(result)?, names(&asked.mcp_servers)))
+        Ok((open, answer(result)?, unjoined))
+    }
+
+    /// The editor's servers are the session's from now on.
+    async fn join(&self, id: &SessionId, servers: Map<String, Value>) -> Result<(), Error> {
+        match servers.is_empty() {
+            true => self.joined.borrow_mut().remove(id),
+            false => self.joined.borrow_mut().insert(id.clone()),
+        };
+        let call = self
+            .link
+            .call(async |client| SessionRpcClient::join(client, id.clone(), servers.clone()).await);
+        call.await.map(drop).map_err(error::from)
+    }
+
+    /// Those of the editor that leaves it are not.
+    pub(super) async fn part(&self, id: &SessionId) {
+        if self.joined.borrow().contains(id) {
+            // A session that is gone has none.
+            let _ = self.join(id, Map::new()).await;
+        }
     }
 
     /// The past comes before the answer.
@@ -50,13 +81,15 @@ impl Bridge {
             let asked: LoadSessionRequest = read(params)?;
             let cwd = text(&asked.cwd)?;
             let session = self.found(&asked.session_id.0).await?;
+            let (servers, unjoined) = servers::of(&asked.mcp_servers);
+            self.join(&session.id, servers).await?;
             let seq = session.seq;
             let open = self.follow(session.clone(), From::Beginning);
             let options = self.catalogue.options(&session, open.mode.get()).await;
             let result = LoadSessionResponse::new()
                 .modes(open.modes())
                 .config_options(options);
-            Ok((open, cwd, seq, answer(result)?, names(&asked.mcp_servers)))
+            Ok((open, cwd, seq, answer(result)?, unjoined))
         };
         match work.await {
             Ok((open, cwd, seq, result, unjoined)) => {
@@ -73,6 +106,8 @@ impl Bridge {
             let asked: ResumeSessionRequest = read(params)?;
             let cwd = text(&asked.cwd)?;
             let session = self.found(&asked.session_id.0).await?;
+            let (servers, unjoined) = servers::of(&asked.mcp_servers);
+            self.join(&session.id, servers).await?;
             // One that is open goes on as it is: the editor has heard all of it.
             let open = match self.opened(&asked.session_id.0) {
                 Ok(open) => open,
@@ -82,7 +117,7 @@ impl Bridge {
             let result = ResumeSessionResponse::new()
                 .modes(open.modes())
                 .config_options(options);
-            Ok((open, cwd, answer(result)?, names(&asked.mcp_servers)))
+            Ok((open, cwd, answer(result)?, unjoined))
         };
         match work.await {
             Ok((open, cwd, result, unjoined)) => {
@@ -127,7 +162,7 @@ impl Bridge {
         if !unjoined.is_empty() {
             let list = unjoined.join(", ");
             let note = format!(
-                "MCP servers of the editor that are not joined to the session: {list}. Name them in ~/.agents/mcp.json"
+                "MCP servers of the editor that are not joined to the session, as only stdio and streamable HTTP are spoken: {list}"
             );
             open.tell(Level::Warning, &note).await;
         }
@@ -146,14 +181,4 @@ impl Bridge {
             )
         }))
     }
-}
-
-fn names(servers: &[McpServer]) -> Vec<String> {
-    let name = |server: &McpServer| match server {
-        McpServer::Http(server) => server.name.clone(),
-        McpServer::Sse(server) => server.name.clone(),
-        McpServer::Stdio(server) => server.name.clone(),
-        _ => "one of an unknown kind".to_owned(),
-    };
-    servers.iter().map(name).collect()
 }

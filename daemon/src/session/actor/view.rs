@@ -89,6 +89,15 @@ impl Actor {
         Ok(())
     }
 
+    /// The store keeps them; here they would only take room.
+    pub(super) async fn keep_settings(&self, settings: String) -> SessionResult<()> {
+        let row = SessionRow {
+            settings,
+            ..self.row.clone()
+        };
+        Ok(self.shared.services.store.update_row(row).await?)
+    }
+
     pub(super) async fn switch(
         &mut self,
         name: String,

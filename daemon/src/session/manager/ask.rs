@@ -97,7 +97,14 @@ impl Sessions {
     /// What a person said, with the resources that it mentions. What models, servers and files say mentions nothing.
     pub async fn with_resources(&self, session: &SessionId, text: String) -> SessionResult<String> {
         let handle = self.open(session).await?;
-        Ok(handle.shared.workspace.with_resources(text).await)
+        Ok({
+            let own = handle.shared.own_servers();
+            handle
+                .shared
+                .workspace
+                .with_resources(text, own.as_deref())
+                .await
+        })
     }
 
     pub async fn start(&self, session: &SessionId, prompt: Prompt) -> SessionResult<Started> {

@@ -17,13 +17,35 @@ use protocol::daemon::Change;
 use protocol::expression::Expression;
 use protocol::id::SessionId;
 use protocol::session::{Session, SessionState};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Under which the settings have them.
+const SERVERS: &str = "mcp_servers";
+
 impl Sessions {
+    /// Puts these MCP servers in the place of those that were named for the session before. They are kept with it.
+    pub async fn name_servers(
+        &self,
+        session: &SessionId,
+        servers: Map<String, Value>,
+    ) -> SessionResult<()> {
+        let handle = self.open(session).await?;
+        handle
+            .shared
+            .name_servers(&servers)
+            .map_err(SessionError::Invalid)?;
+        let row = self.services().store.row(session).await?;
+        let mut settings: Value = serde_json::from_str(&row.settings).unwrap_or_default();
+        settings[SERVERS] = Value::Object(servers);
+        handle
+            .ask(|reply| Msg::Settings(settings.to_string(), reply))
+            .await
+    }
+
     pub async fn create(&self, new: NewSession) -> SessionResult<Session> {
         self.create_as(new, None).await
     }
@@ -51,6 +73,8 @@ impl Sessions {
         // Held until the session itself holds it, so that what a plugin was started for does not end in between.
         let workspace = self.services().workspaces.get(&cwd);
         workspace.needed_by(&id);
+        let own = workspace.own_servers(&new.mcp_servers, &env);
+        own.map_err(SessionError::Invalid)?;
         self.check_toolbox(&workspace, &new).await?;
         let provider = self
             .build(&workspace, &provider_name, new.model.clone(), &env)
@@ -226,6 +250,9 @@ fn row_of(
     let now = now_ms();
     let mut settings =
         json!({"env": env, "toolbox": new.toolbox, "agent": new.agent, "vars": new.vars});
+    if !new.mcp_servers.is_empty() {
+        settings[SERVERS] = Value::Object(new.mcp_servers.clone());
+    }
     if let Some(task) = &task {
         settings["depth"] = task.depth.into();
     }
@@ -273,6 +300,15 @@ pub(super) fn agent_of(settings: &str) -> Option<Choice> {
         name: settings["agent"].as_str()?.to_owned(),
         variables: serde_json::from_value(settings["vars"].clone()).unwrap_or_default(),
     })
+}
+
+/// The MCP servers that were named for it.
+pub(super) fn servers_of(settings: &str) -> Map<String, Value> {
+    let mut settings: Value = serde_json::from_str(settings).unwrap_or_default();
+    match settings[SERVERS].take() {
+        Value::Object(servers) => servers,
+        _ => Map::new(),
+    }
 }
 
 pub(super) fn toolbox_of(settings: &str) -> Option<Expression> {

@@ -200,12 +200,15 @@ impl Sessions {
         session: &SessionId,
     ) -> SessionResult<(Vec<ServerInfo>, Vec<String>)> {
         let handle = self.open(session).await?;
-        Ok(handle.shared.workspace.mcp_servers().await)
+        let own = handle.shared.own_servers();
+        Ok(handle.shared.workspace.mcp_servers(own.as_deref()).await)
     }
 
     /// The prompts of the MCP servers of a session's directory, as far as they have run.
     pub async fn prompts(&self, session: &SessionId) -> SessionResult<Vec<ServerPrompt>> {
-        Ok(self.open(session).await?.shared.workspace.prompts())
+        let handle = self.open(session).await?;
+        let own = handle.shared.own_servers();
+        Ok(handle.shared.workspace.prompts(own.as_deref()))
     }
 
     /// The resources of those servers that may stand for what begins so.
@@ -215,24 +218,26 @@ impl Sessions {
         partial: &str,
     ) -> SessionResult<Vec<String>> {
         let handle = self.open(session).await?;
-        Ok(handle.shared.workspace.resources(partial))
+        let own = handle.shared.own_servers();
+        Ok(handle.shared.workspace.resources(partial, own.as_deref()))
     }
 
     /// Starts those of them that do not run, and waits a while.
     pub async fn wake_servers(&self, session: &SessionId) -> SessionResult<()> {
-        self.open(session)
-            .await?
-            .shared
-            .workspace
-            .wake_servers()
-            .await;
+        let handle = self.open(session).await?;
+        let own = handle.shared.own_servers();
+        handle.shared.workspace.wake_servers(own.as_deref()).await;
         Ok(())
     }
 
     /// Begins a login at an MCP server, whose end the session is told. Gives the URL for a person's browser.
     pub async fn login_mcp(&self, session: &SessionId, name: &str) -> SessionResult<String> {
-        let workspace = Arc::clone(&self.open(session).await?.shared.workspace);
-        let begun = workspace.login_mcp(name).await;
+        let handle = self.open(session).await?;
+        let (workspace, own) = (
+            Arc::clone(&handle.shared.workspace),
+            handle.shared.own_servers(),
+        );
+        let begun = workspace.login_mcp(name, own.as_deref()).await;
         let login = begun.map_err(|why| {
             SessionError::Invalid(format!("cannot log in to the MCP server {name}: {why}"))
         })?;
@@ -240,7 +245,7 @@ impl Sessions {
         let (sessions, session, name) = (self.clone(), session.clone(), name.to_owned());
         // It ends when nobody logs in for a while; the daemon's end ends it too.
         tokio::spawn(async move {
-            let said = match workspace.finish_login(&name, login).await {
+            let said = match workspace.finish_login(&name, login, own.as_deref()).await {
                 Ok(()) => format!("logged in to the MCP server {name}"),
                 Err(why) => format!("not logged in to the MCP server {name}: {why}"),
             };
@@ -252,14 +257,24 @@ impl Sessions {
     /// Forgets the token of an MCP server. Whether there was one.
     pub async fn logout_mcp(&self, session: &SessionId, name: &str) -> SessionResult<bool> {
         let handle = self.open(session).await?;
-        let gone = handle.shared.workspace.logout_mcp(name).await;
+        let own = handle.shared.own_servers();
+        let gone = handle
+            .shared
+            .workspace
+            .logout_mcp(name, own.as_deref())
+            .await;
         gone.map_err(SessionError::Invalid)
     }
 
     /// Starts an MCP server anew; none is all of them.
     pub async fn restart_mcp(&self, session: &SessionId, name: Option<&str>) -> SessionResult<()> {
         let handle = self.open(session).await?;
-        let restarted = handle.shared.workspace.restart_mcp(name).await;
+        let own = handle.shared.own_servers();
+        let restarted = handle
+            .shared
+            .workspace
+            .restart_mcp(name, own.as_deref())
+            .await;
         restarted.map_err(SessionError::Invalid)
     }
 
@@ -426,7 +441,7 @@ async fn toolbox_info(workspace: &Arc<Workspace>) -> ToolboxInfo {
     }
     let mut problems = workspace.problems().await;
     problems.extend(toolbox.problems().iter().cloned());
-    let (servers, _) = workspace.mcp_servers().await;
+    let (servers, _) = workspace.mcp_servers(None).await;
     for server in &servers {
         by_source.remove(&format!("mcp {}", server.name));
         problems.retain(|problem| !server.problems.contains(problem));

@@ -1,13 +1,13 @@
 //! Logging in to a server, and out. Must never wait for a person.
 
-use super::Login;
+use super::{Login, Own};
 use crate::toolbox::source::mcp::config::How;
 use crate::workspace::Workspace;
 
 impl Workspace {
     /// Begins a login; the person's part is at the URL that it holds.
-    pub async fn login_mcp(&self, name: &str) -> Result<Login, String> {
-        let servers = self.named().await;
+    pub async fn login_mcp(&self, name: &str, own: Option<&Own>) -> Result<Login, String> {
+        let servers = self.named(own).await;
         let server = servers.iter().find(|server| server.config.name == name);
         let Some(server) = server else {
             return Err(format!("no MCP server is called {name:?}"));
@@ -21,14 +21,19 @@ impl Workspace {
     }
 
     /// Waits for the person, and starts the server anew.
-    pub async fn finish_login(&self, name: &str, login: Login) -> Result<(), String> {
+    pub async fn finish_login(
+        &self,
+        name: &str,
+        login: Login,
+        own: Option<&Own>,
+    ) -> Result<(), String> {
         login.finish(&self.shared.places.servers.tokens).await?;
-        self.restart_mcp(Some(name)).await
+        self.restart_mcp(Some(name), own).await
     }
 
     /// Forgets the token of a server. Whether there was one.
-    pub async fn logout_mcp(&self, name: &str) -> Result<bool, String> {
-        let servers = self.named().await;
+    pub async fn logout_mcp(&self, name: &str, own: Option<&Own>) -> Result<bool, String> {
+        let servers = self.named(own).await;
         let server = servers.iter().find(|server| server.config.name == name);
         let server = server.ok_or_else(|| format!("no MCP server is called {name:?}"))?;
         let gone = match &server.config.how {

@@ -1,6 +1,8 @@
 //! `@SERVER:URI` in what a person says: the resource's text is put beneath. Must never change what was said, nor hold it up
 //! longer than a turn waits for servers.
 
+use super::Own;
+use super::own::before;
 use super::server::Server;
 use crate::toolbox::source::mcp;
 use crate::workspace::Workspace;
@@ -12,11 +14,11 @@ const MOST: usize = 8;
 
 impl Workspace {
     /// The text with the resources that it mentions.
-    pub async fn with_resources(&self, text: String) -> String {
+    pub async fn with_resources(&self, text: String, own: Option<&Own>) -> String {
         if mentions(&text).is_empty() {
             return text;
         }
-        let servers = self.named().await;
+        let servers = self.named(own).await;
         let of = |name: &str| servers.iter().find(|server| server.config.name == name);
         let mut whole = text.clone();
         let found = mentions(&text).into_iter();
@@ -44,8 +46,8 @@ impl Workspace {
     }
 
     /// Resources that may stand for what begins with `@SERVER:`.
-    pub fn resources(&self, partial: &str) -> Vec<String> {
-        let all = self.servers.all();
+    pub fn resources(&self, partial: &str, own: Option<&Own>) -> Vec<String> {
+        let all = before(own, self.servers.all());
         let of = |server: &Arc<Server>| {
             let name = server.config.name.clone();
             let resources = server.info().resources.into_iter();

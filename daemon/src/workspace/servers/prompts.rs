@@ -1,5 +1,7 @@
 //! Prompts of servers, as whoever keeps all commands takes them. Must never start a server to learn which there are.
 
+use super::Own;
+use super::own::before;
 use super::server::Server;
 use crate::toolbox::source::mcp::{self, Prompt, arguments};
 use crate::workspace::Workspace;
@@ -18,8 +20,8 @@ pub struct ServerPrompt {
 
 impl Workspace {
     /// The prompts of the servers that have run.
-    pub fn prompts(&self) -> Vec<ServerPrompt> {
-        let servers = self.servers.all();
+    pub fn prompts(&self, own: Option<&Own>) -> Vec<ServerPrompt> {
+        let servers = before(own, self.servers.all());
         let of = |server: &Arc<Server>| {
             let server = Arc::clone(server);
             let prompts = server.info().prompts.into_iter();

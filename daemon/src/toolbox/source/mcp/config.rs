@@ -4,7 +4,8 @@
 use super::name::plain;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -114,6 +115,25 @@ impl Listing {
             known.insert(plain(&server.prefix), name.clone());
         }
     }
+}
+
+/// What a client names for one session: entries as in a file, but that nothing in them stands for anything else. Those that
+/// are switched off are left out.
+pub fn given(servers: &Map<String, Value>, cwd: &Path, home: &Path) -> Result<Vec<Config>, String> {
+    let file = Text {
+        path: Path::new("the session"),
+        text: "",
+        folder: cwd,
+        start: home,
+    };
+    let literal = |name: &str| Some(format!("${{{name}}}"));
+    let one = |(name, entry): (&String, &Value)| {
+        let wrong = |why: String| format!("the MCP server {name:?}: {why}");
+        let entry = to_raw_value(entry).map_err(|error| wrong(error.to_string()))?;
+        server(&file, name, &entry, &literal).map_err(|fault| wrong(fault.why))
+    };
+    let all: Result<Vec<_>, String> = servers.iter().map(one).collect();
+    Ok(all?.into_iter().flatten().collect())
 }
 
 /// Reads a file. `variable` gives what `${NAME}` stands for.

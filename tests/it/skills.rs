@@ -113,13 +113,23 @@ fn what_a_site_publishes_is_shown_and_then_taken_and_the_model_can_read_it() {
         fs::read_to_string(home.join("pdf/SKILL.md")).unwrap(),
         "mine"
     );
+    fs::write(home.join("pdf/notes.txt"), "my notes").unwrap();
     let over = run(
         &mut client,
         &session,
         &format!("/skills fetch {url} replace pdf"),
     )
     .unwrap();
-    assert!(over.starts_with("replaced: "), "{over}");
+    let old = home.join(".pdf.old");
+    let kept = format!("; what was there is kept in {}", old.display());
+    assert!(
+        over.starts_with("replaced: ") && over.ends_with(&kept),
+        "{over}"
+    );
+    let notes = fs::read_to_string(old.join("notes.txt"));
+    assert_eq!(notes.unwrap(), "my notes");
+    let listed = run(&mut client, &session, "/skills").unwrap();
+    assert!(!listed.contains(".old"), "{listed}");
     assert_eq!(fs::read_to_string(home.join("pdf/SKILL.md")).unwrap(), PDF);
 }
 

@@ -116,7 +116,15 @@ async fn take(invocation: &Invocation, site: &str, names: &[&str], existing: Exi
 fn told(taken: &Taken, site: &str) -> String {
     match taken {
         Taken::New(place) => format!("taken: {}", place.display()),
-        Taken::Replaced(place) => format!("replaced: {}", place.display()),
+        Taken::Replaced { place, kept: None } => format!("replaced: {}", place.display()),
+        Taken::Replaced {
+            place,
+            kept: Some(old),
+        } => format!(
+            "replaced: {}; what was there is kept in {}",
+            place.display(),
+            old.display()
+        ),
         Taken::Kept(place) => {
             let name = place.file_name().unwrap_or_default().to_string_lossy();
             format!(

@@ -137,9 +137,10 @@ resource! {
         rpc(client, namespace = "provider", namespace_separator = "/")
     )]
     pub trait ProviderRpc {
-        /// The names that `-p` takes.
+        /// The names that `-p` takes: with `cwd` in that directory, plugins' own included; without it, those that every
+        /// directory has.
         #[method(name = "list", param_kind = map)]
-        async fn list(&self) -> Result<Vec<ProviderInfo>, ErrorObjectOwned>;
+        async fn list(&self, cwd: Option<String>) -> Result<Vec<ProviderInfo>, ErrorObjectOwned>;
 
         /// Talks to another provider from the next round trip on; the conversation is kept.
         #[method(name = "switch", param_kind = map, with_extensions)]

@@ -162,6 +162,35 @@ fn provider_of_a_plugin_answers_by_name_and_replaces_a_built_in_one_in_its_direc
 }
 
 #[test]
+fn providers_of_a_directorys_plugins_are_listed_there_and_nowhere_else() {
+    let daemon = TestDaemon::start();
+    let other = daemon.work().join("other");
+    let own = other.join(".agents/plugins");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("echo.py"), ECHO_PYTHON).unwrap();
+    let mut client = daemon.client();
+    let answer = json!({"cwd": other, "allow": true});
+    assert_eq!(client.call("trust/answer", answer)["state"], "trusted");
+    let session = client.session(&other);
+    let names = |params: Value| -> Vec<String> {
+        let listed = daemon.client().call("provider/list", params);
+        let all = listed.as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let has = |params: Value| names(params).iter().any(|name| name == "echo");
+    assert!(has(json!({"cwd": other})));
+    assert!(!has(json!({"cwd": daemon.work()})) && !has(json!({})));
+    client.call("session/delete", json!({"session": session}));
+    assert!(has(json!({"cwd": other})), "nobody has to work there");
+    let shown = Dwell::new(&daemon).args(["providers"]).ok();
+    assert!(
+        !shown.contains("echo") && shown.contains("script"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn hooks_run_global_first_then_the_tools_own_across_plugins_in_the_order_of_files() {
     let plugin = |name: &str| {
         format!(

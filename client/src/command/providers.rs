@@ -18,8 +18,9 @@ pub(crate) struct Args {
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
     let Some(name) = args.name else {
+        let here = link.place().here()?;
         let all = link
-            .call(async |client| ProviderRpcClient::list(client).await)
+            .call(async |client| ProviderRpcClient::list(client, Some(here.clone())).await)
             .await?;
         return all.iter().try_for_each(|one| {
             let model = one.default_model.as_deref().unwrap_or("");

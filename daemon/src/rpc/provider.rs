@@ -17,8 +17,9 @@ use protocol::session::Recorded;
 
 #[async_trait]
 impl ProviderRpcServer for Rpc {
-    async fn list(&self) -> Result<Vec<ProviderInfo>, ErrorObjectOwned> {
-        Ok(self.sessions().providers())
+    async fn list(&self, cwd: Option<String>) -> Result<Vec<ProviderInfo>, ErrorObjectOwned> {
+        let listed = self.sessions().providers(cwd.as_deref()).await;
+        listed.map_err(fail)
     }
 
     async fn switch(

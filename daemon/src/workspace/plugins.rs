@@ -318,6 +318,12 @@ impl Workspace {
         found.map(|plugin| plugin as Arc<dyn Host>)
     }
 
+    /// The providers of all plugins; those that do not run yet are started.
+    pub async fn settled_providers(&self) -> Vec<ProviderInfo> {
+        self.settle_plugins().await;
+        self.providers()
+    }
+
     /// The providers of plugins that are known so far.
     pub fn providers(&self) -> Vec<ProviderInfo> {
         let plugins = self.plugins.all();

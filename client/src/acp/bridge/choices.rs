@@ -115,7 +115,7 @@ impl Catalogue {
         spawn_local(async move {
             let listed = this
                 .link
-                .call(async |client| ProviderRpcClient::list(client).await)
+                .call(async |client| ProviderRpcClient::list(client, None).await)
                 .await;
             let listed = listed.unwrap_or_default();
             *this.names.borrow_mut() = listed.clone();

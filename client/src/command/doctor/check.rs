@@ -181,8 +181,9 @@ pub(super) async fn versions(link: &Link) -> Vec<Check> {
 
 /// There is somebody to talk to.
 pub(super) async fn providers(link: &Link) -> Vec<Check> {
+    let here = link.place().here().ok();
     let listed = link
-        .call(async |client| ProviderRpcClient::list(client).await)
+        .call(async |client| ProviderRpcClient::list(client, here.clone()).await)
         .await;
     let names: Vec<String> = match listed {
         Ok(all) => all.into_iter().map(|one| one.name).collect(),

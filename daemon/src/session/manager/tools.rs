@@ -165,13 +165,15 @@ impl Sessions {
         })
     }
 
-    /// Those of the daemon, and those of the plugins of directories where somebody works.
-    pub fn providers(&self) -> Vec<ProviderInfo> {
+    /// Those of the daemon, and those of the plugins that count in a directory.
+    pub async fn providers(&self, cwd: Option<&str>) -> SessionResult<Vec<ProviderInfo>> {
         let mut all = self.services().providers.list();
-        for workspace in self.services().workspaces.open() {
-            over(&mut all, workspace.providers());
+        if let Some(cwd) = cwd {
+            let cwd = directory(cwd).await?;
+            let workspace = self.services().workspaces.get(&cwd);
+            over(&mut all, workspace.settled_providers().await);
         }
-        all
+        Ok(all)
     }
 
     /// Those that a session can switch to.

@@ -68,7 +68,7 @@ pub type Tell = Box<dyn Fn(&Path, &str) + Send + Sync>;
 impl Workspaces {
     pub fn new(places: Places) -> Self {
         let shared = Shared {
-            trusts: Trusts::open(&places.state_dir),
+            trusts: Trusts::open(&places.state_dir, &places.home),
             skills: skills::Known::default(),
             scripts: Scripts::new(places.script_tools.clone(), &places.home, &places.state_dir),
             places,

@@ -24,6 +24,8 @@ const ENTRIES: [&str; 9] = [
     "tools.txt",
     "utils",
 ];
+/// The same where `.agents/` is the user's own: all else in it counts without anybody's trust.
+const OWN: [&str; 1] = ["config.toml"];
 /// Of those, what runs nothing by itself.
 const WORDS: [&str; 3] = [".env", "permissions.json", "tools.txt"];
 /// Never counts: skills are words for the model without trust, and git's own files change with each of its commands.
@@ -39,6 +41,14 @@ const INSTALLED_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 const DEPTH: usize = 32;
 /// A file that changed less than this ago may change again without its times showing it.
 const SETTLED: Duration = Duration::from_secs(3);
+
+/// Who looks after an `.agents/`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Whose {
+    /// Whoever made the directory.
+    Directory,
+    User,
+}
 
 /// Digests by path relative to the directory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,7 +93,7 @@ struct Walk<'a> {
 
 impl Digests {
     /// Looks at everything that counts below `cwd/.agents`.
-    pub(super) fn scan(&self, cwd: &Path) -> Scan {
+    pub(super) fn scan(&self, cwd: &Path, whose: Whose) -> Scan {
         // Most directories have none of it: one look tells, before each turn.
         let folder = std::fs::symlink_metadata(cwd.join(".agents"));
         if folder.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -100,11 +110,15 @@ impl Digests {
             installed: Most::default(),
             entered: BTreeSet::new(),
         };
-        for entry in ENTRIES {
+        let entries = match whose {
+            Whose::Directory => &ENTRIES[..],
+            Whose::User => &OWN,
+        };
+        for entry in entries {
             let name = format!(".agents/{entry}");
             walk.entry(&cwd.join(&name), &name, 0);
         }
-        if walk.out.files.keys().any(|name| runs(name)) {
+        if whose == Whose::Directory && walk.out.files.keys().any(|name| runs(name)) {
             walk.rest(&cwd.join(".agents"));
         }
         walk.out
@@ -195,6 +209,12 @@ pub(super) fn digest_of(bytes: &[u8]) -> String {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a file of a directory asks for trust there.
+pub(super) fn counts(name: &str, whose: Whose) -> bool {
+    let name = name.strip_prefix(".agents/").unwrap_or(name);
+    whose == Whose::Directory || OWN.contains(&name)
 }
 
 /// Whether it is something that may take along whatever lies anywhere in `.agents/`.

@@ -7,7 +7,7 @@ mod kept;
 
 use super::decision::{Book, Decision};
 use super::permissions;
-use super::scan::{Digests, Scan, digest_of};
+use super::scan::{Digests, Scan, Whose, counts, digest_of};
 use kept::Kept;
 use protocol::approval::{Trust, TrustFile, TrustState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +24,8 @@ pub struct Trusts {
 #[derive(Debug)]
 struct Shared {
     book: Book,
+    /// `~`, whose `.agents/` is the user's own.
+    home: PathBuf,
     kept: Kept,
     digests: Digests,
     /// Directories that were looked at and wait for a decision; only for `list`.
@@ -44,8 +46,9 @@ pub(super) struct Standing {
 }
 
 impl Trusts {
-    pub fn open(state_dir: &Path) -> Self {
+    pub fn open(state_dir: &Path, home: &Path) -> Self {
         let shared = Shared {
+            home: home.to_owned(),
             book: Book::new(state_dir),
             kept: Kept::new(state_dir),
             digests: Digests::default(),
@@ -110,9 +113,16 @@ impl Trusts {
     /// As `check`, on this thread, with the digests.
     pub(super) fn standing(&self, cwd: &Path) -> Standing {
         let cwd = real(cwd);
-        let scan = self.shared.digests.scan(&cwd);
+        let scan = self.scan(&cwd);
         let (decision, problem) = match self.shared.book.read() {
-            Ok(decisions) => (decisions.directories.get(&key(&cwd)).cloned(), None),
+            Ok(decisions) => {
+                let mut decision = decisions.directories.get(&key(&cwd)).cloned();
+                let files = decision.as_mut().map(|decision| &mut decision.files);
+                if let Some(files) = files {
+                    files.retain(|name, _| counts(name, self.whose(&cwd)));
+                }
+                (decision, None)
+            }
             Err(why) => (None, Some(why)),
         };
         let trust = judged(&cwd, &scan, decision.as_ref());
@@ -134,9 +144,21 @@ impl Trusts {
         }
     }
 
+    /// What of a real directory's `.agents/` asks for trust.
+    fn scan(&self, cwd: &Path) -> Scan {
+        self.shared.digests.scan(cwd, self.whose(cwd))
+    }
+
+    fn whose(&self, cwd: &Path) -> Whose {
+        match real(&self.shared.home) == *cwd {
+            true => Whose::User,
+            false => Whose::Directory,
+        }
+    }
+
     fn decide(&self, cwd: &Path, allow: bool, shown: Option<&str>) -> Result<Trust, String> {
         let cwd = real(cwd);
-        let scan = self.shared.digests.scan(&cwd);
+        let scan = self.scan(&cwd);
         if shown.is_some_and(|shown| shown != all_of(&scan)) {
             return Err(format!(
                 "the files of {} were changed after they were shown, so nothing is decided: `dwell trust` shows them as they are",
@@ -172,7 +194,7 @@ impl Trusts {
 
     fn add_now(&self, cwd: &Path, name: &str, digest: &str) -> Result<Trust, String> {
         let cwd = real(cwd);
-        let scan = self.shared.digests.scan(&cwd);
+        let scan = self.scan(&cwd);
         let found = scan.files.get(name);
         let is_it = found.is_some_and(|found| found.strip_prefix("x:").unwrap_or(found) == digest);
         self.shared.book.change(|decisions| {
@@ -403,7 +425,7 @@ mod tests {
         fn new() -> Self {
             let root = TempDir::new().unwrap();
             fs::create_dir_all(root.path().join("work")).unwrap();
-            let trusts = Trusts::open(&root.path().join("state"));
+            let trusts = Trusts::open(&root.path().join("state"), root.path());
             Self { root, trusts }
         }
 
@@ -589,7 +611,7 @@ mod tests {
         place.trusts.answer(&place.cwd(), true).await.unwrap();
         let mode = fs::metadata(place.book()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let again = Trusts::open(&place.root.path().join("state"));
+        let again = Trusts::open(&place.root.path().join("state"), place.root.path());
         assert_eq!(again.check(&place.cwd()).await.state, Trusted);
         std::os::unix::fs::symlink("work", place.root.path().join("link")).unwrap();
         assert_eq!(
@@ -685,6 +707,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn users_own_files_ask_for_no_trust_in_the_home_directory_but_its_hooks_do() {
+        let place = Place::new();
+        let home = place.root.path().to_owned();
+        for name in [
+            "plugins/p.py",
+            "mcp.json",
+            "tools/x",
+            "permissions.json",
+            "notes",
+        ] {
+            put(&home, name, "one");
+        }
+        let trust = place.trusts.check(&home).await;
+        assert_eq!((trust.state, trust.files.len()), (Nothing, 0));
+        put(&home, "config.toml", "[[hooks]]");
+        let trust = place.trusts.check(&home).await;
+        let files: Vec<_> = trust.files.iter().map(|file| &*file.path).collect();
+        assert_eq!(
+            (trust.state, files),
+            (Undecided, vec![".agents/config.toml"])
+        );
+        let trust = place.trusts.answer(&home, true).await.unwrap();
+        assert_eq!(trust.state, Trusted);
+        put(&home, "plugins/p.py", "two");
+        assert_eq!(place.trusts.check(&home).await.state, Trusted);
+    }
+
+    #[tokio::test]
     async fn writers_at_once_lose_no_decision() {
         let place = Place::new();
         let dirs: Vec<PathBuf> = (0..20)
@@ -693,7 +743,7 @@ mod tests {
         let answers = dirs.iter().map(|dir| {
             put(dir, "tools/x", "x");
             // A handle of its own, as another daemon has.
-            let trusts = Trusts::open(&place.root.path().join("state"));
+            let trusts = Trusts::open(&place.root.path().join("state"), place.root.path());
             let dir = dir.clone();
             tokio::spawn(async move { trusts.answer(&dir, true).await })
         });

@@ -1,13 +1,13 @@
 //! What counts of a directory, and that every change of it shows.
 
-use super::{Digests, Scan};
+use super::{Digests, Scan, Whose};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use tempfile::TempDir;
 
 fn scan(cwd: &Path) -> Scan {
-    Digests::default().scan(cwd)
+    Digests::default().scan(cwd, Whose::Directory)
 }
 
 fn put(cwd: &Path, name: &str, text: &str) {
@@ -70,9 +70,9 @@ fn every_change_shows() {
     let root = TempDir::new().unwrap();
     put(root.path(), "tools/x", "one");
     let digests = Digests::default();
-    let mut seen = vec![digests.scan(root.path())];
+    let mut seen = vec![digests.scan(root.path(), Whose::Directory)];
     let mut changed = || {
-        let scan = digests.scan(root.path());
+        let scan = digests.scan(root.path(), Whose::Directory);
         assert!(!seen.contains(&scan), "{scan:?}");
         seen.push(scan);
     };
@@ -149,12 +149,12 @@ fn what_is_installed_is_one_entry_that_any_change_shows_in() {
         "one",
     );
     let digests = Digests::default();
-    let mut seen = vec![digests.scan(root.path())];
+    let mut seen = vec![digests.scan(root.path(), Whose::Directory)];
     assert_eq!(seen[0].incomplete, None);
     let names: Vec<_> = seen[0].files.keys().cloned().collect();
     assert_eq!(names, [".agents/node_modules", ".agents/tools/x.js"]);
     let mut changed = || {
-        let scan = digests.scan(root.path());
+        let scan = digests.scan(root.path(), Whose::Directory);
         assert!(!seen.contains(&scan), "{:?}", scan.files);
         seen.push(scan);
     };

@@ -357,7 +357,8 @@ fn now_ms() -> u64 {
 
 fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("DWELL_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,rmcp=error"));
+        // What rmcp says of a server that it does not reach has the keys of its URL; it is told by whoever wanted it.
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,rmcp=off"));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Log)

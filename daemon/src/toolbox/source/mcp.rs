@@ -14,6 +14,7 @@ mod outcome;
 mod progress;
 mod prompt;
 mod schema;
+mod shown;
 mod stdio;
 mod throttle;
 mod tool;
@@ -22,6 +23,7 @@ pub use connection::{Connection, Failure};
 pub use inventory::{Inventory, Prompt, Resource};
 pub use oauth::{Login, Tokens};
 pub use prompt::arguments;
+pub use shown::Shown;
 pub use tool::{Declared, Server};
 
 use crate::process::mask::Mask;

@@ -1,6 +1,7 @@
 //! Logging in to a server, and out. Must never wait for a person.
 
 use super::{Login, Own};
+use crate::toolbox::source::mcp::Shown;
 use crate::toolbox::source::mcp::config::How;
 use crate::workspace::Workspace;
 
@@ -13,7 +14,10 @@ impl Workspace {
             return Err(format!("no MCP server is called {name:?}"));
         };
         match &server.config.how {
-            How::Http { url, oauth, .. } => Login::begin(url, oauth).await,
+            How::Http { url, oauth, .. } => {
+                let begun = Login::begin(url, oauth).await;
+                begun.map_err(|why| Shown::of(&server.config).text(&why))
+            }
             How::Child { .. } => Err(format!(
                 "the MCP server {name} is a program: nobody logs in to it"
             )),
@@ -27,7 +31,11 @@ impl Workspace {
         login: Login,
         own: Option<&Own>,
     ) -> Result<(), String> {
-        login.finish(&self.shared.places.servers.tokens).await?;
+        let servers = self.named(own).await;
+        let server = servers.iter().find(|server| server.config.name == name);
+        let shown = server.map_or_else(Shown::default, |server| Shown::of(&server.config));
+        let finished = login.finish(&self.shared.places.servers.tokens).await;
+        finished.map_err(|why| shown.text(&why))?;
         self.restart_mcp(Some(name), own).await
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ pub struct Config {
     pub tools: Option<Vec<String>>,
     /// How long a call may take without a sign of progress, where the file says so.
     pub call: Option<Duration>,
+    /// What its `${NAME}` stand for.
+    pub variables: BTreeMap<String, String>,
 }
 
 #[derive(Clone, PartialEq)]
@@ -298,7 +301,15 @@ fn server(
         entry.tools.clone(),
         entry.timeout.map(Duration::from_millis),
     );
-    let how = how(file, entry, &|text| expand(text, variable))?;
+    let variables = RefCell::new(BTreeMap::new());
+    let noting = |name: &str| {
+        let value = variable(name)?;
+        variables
+            .borrow_mut()
+            .insert(name.to_owned(), value.clone());
+        Some(value)
+    };
+    let how = how(file, entry, &|text| expand(text, &noting))?;
     Ok(Some(Config {
         name: name.to_owned(),
         file: file.path.to_owned(),
@@ -306,6 +317,7 @@ fn server(
         prefix,
         tools,
         call,
+        variables: variables.into_inner(),
     }))
 }
 
@@ -357,10 +369,10 @@ fn how(
                     ));
                 }
             }
-            let url = expand(&url)?;
+            let (written, url) = (url.clone(), expand(&url)?);
             if !(url.starts_with("https://") || url.starts_with("http://")) {
                 return Err(format!(
-                    "its url {url:?} begins with neither https:// nor http://"
+                    "its url {written:?} begins with neither https:// nor http://"
                 ));
             }
             let oauth = Client {

@@ -7,6 +7,7 @@ use super::face::{Face, root};
 use super::http;
 use super::oauth::Bearer;
 use super::progress::{Calls, Tell};
+use super::shown::Shown;
 use super::stdio::Stdio;
 use super::throttle::Throttle;
 use crate::process::Spawn;
@@ -52,6 +53,13 @@ impl Failure {
             Self::Login(text) | Self::Failed(text) => text,
         }
     }
+
+    fn shown(self, shown: &Shown) -> Self {
+        match self {
+            Self::Login(text) => Self::Login(shown.text(&text)),
+            Self::Failed(text) => Self::Failed(shown.text(&text)),
+        }
+    }
 }
 
 /// When the last handle is dropped, the server is let go; a child is killed.
@@ -62,6 +70,7 @@ pub struct Connection {
     calls: Calls,
     /// How long a call may take without a sign of progress.
     call: Duration,
+    shown: Shown,
     end: Arc<End>,
     /// Told when a list is another than before.
     pub changed: Arc<Notify>,
@@ -93,14 +102,14 @@ type Service = RunningService<RoleClient, Face>;
 impl Connection {
     /// Starts or reaches the server, and agrees with it on a version.
     pub async fn open(config: &Config, around: &Around) -> Result<Self, Failure> {
-        match Self::open_as(config, around, newest()).await {
+        let opened = match Self::open_as(config, around, newest()).await {
             Err(Missed::Puzzled(_)) => {
                 // What it made of a question that it does not know is no sign that it would not take a handshake.
-                let older = Self::open_as(config, around, ClientLifecycleMode::Initialize).await;
-                older.map_err(Missed::failure)
+                Self::open_as(config, around, ClientLifecycleMode::Initialize).await
             }
-            other => other.map_err(Missed::failure),
-        }
+            other => other,
+        };
+        opened.map_err(|missed| missed.failure().shown(&Shown::of(config)))
     }
 
     async fn open_as(
@@ -141,7 +150,9 @@ impl Connection {
         };
         let peer = service.peer().clone();
         let end = Arc::new(End::default());
-        tokio::spawn(keep(service, mouth, label.clone(), Arc::clone(&end)));
+        let shown = Shown::of(config);
+        let told = (label.clone(), shown.clone());
+        tokio::spawn(keep(service, mouth, told, Arc::clone(&end)));
         listen(&peer, &changed, &end);
         Ok(Self {
             label,
@@ -149,6 +160,7 @@ impl Connection {
             peer,
             calls,
             call: config.call.unwrap_or(around.settings.call()),
+            shown,
             end,
             changed,
             _alive: alive,
@@ -278,6 +290,10 @@ impl Connection {
     }
 
     async fn fault(&self, error: ServiceError) -> String {
+        self.shown.text(&self.cause(error).await)
+    }
+
+    async fn cause(&self, error: ServiceError) -> String {
         let label = &self.label;
         match error {
             ServiceError::McpError(error) => format!("{label}: {}", short(&error.message)),
@@ -386,7 +402,7 @@ async fn child(
         stdin: None,
         timeout: None,
     };
-    let mask = hidden(&around.mask, env);
+    let mask = hidden(&around.mask, env.iter().chain(&config.variables));
     let (mouth, ears) = lines::start(label, &spawn, mask)
         .map_err(|error| Missed::For(Failure::Failed(format!("{label} did not start: {error}"))))?;
     match serving.on(Stdio::new(mouth.clone(), ears)).await {
@@ -416,14 +432,14 @@ async fn child(
 }
 
 /// Values of variables that are named like keys.
-fn hidden(mask: &Mask, env: &BTreeMap<String, String>) -> Mask {
+fn hidden<'a>(mask: &Mask, values: impl Iterator<Item = (&'a String, &'a String)>) -> Mask {
     let secret = |name: &str| {
         let name = name.to_ascii_uppercase();
         ["KEY", "TOKEN", "SECRET", "PASSWORD"]
             .iter()
             .any(|word| name.contains(word))
     };
-    let values = env.iter().filter(|(name, _)| secret(name));
+    let values = values.filter(|(name, _)| secret(name));
     mask.and(values.map(|(_, value)| value.clone()))
 }
 
@@ -474,12 +490,18 @@ fn told(error: &ClientInitializeError) -> String {
 }
 
 /// Holds the service to its end, and says how it came about.
-async fn keep(service: Service, mouth: Option<Mouth>, label: String, end: Arc<End>) {
+async fn keep(
+    service: Service,
+    mouth: Option<Mouth>,
+    (label, shown): (String, Shown),
+    end: Arc<End>,
+) {
     let _ = service.waiting().await;
-    end.is(match mouth {
+    let how = match mouth {
         Some(mouth) => mouth.ended().await,
         None => format!("{label} closed the connection"),
-    });
+    };
+    end.is(shown.text(&how));
 }
 
 /// Where there is no handshake, news of lists has to be asked for.

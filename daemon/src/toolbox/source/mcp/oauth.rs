@@ -7,6 +7,7 @@ mod request;
 
 pub use login::Login;
 
+use super::shown::plain;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -186,11 +187,13 @@ impl Bearer {
         match request::refresh(grant).await {
             Ok(fresh) => {
                 if let Err(why) = self.tokens.save(&fresh).await {
-                    tracing::warn!(url = &*self.url, "{why}");
+                    tracing::warn!(url = plain(&self.url), "{why}");
                 }
                 *now = Some(fresh);
             }
-            Err(why) => tracing::warn!(url = &*self.url, "the token is not made fresh: {why}"),
+            Err(why) => {
+                tracing::warn!(url = plain(&self.url), "the token is not made fresh: {why}")
+            }
         }
     }
 }

@@ -160,6 +160,11 @@ fn unfound(place: &Place, pid: u32) -> Failure {
     .exit(Exit::Unreachable)
 }
 
+/// Whether there is a daemon at a place, or something in its place, though it may not answer.
+pub(crate) async fn is_there(place: &Place) -> bool {
+    place.holder().is_some() || !matches!(reach(place).await, Ok(None))
+}
+
 /// A stream to the first socket where somebody listens, or none where nobody does.
 async fn reach(place: &Place) -> Result<Option<UnixStream>, Failure> {
     for socket in place.candidates() {
@@ -192,6 +197,10 @@ fn unreachable(socket: &Path, error: &io::Error) -> Failure {
             "not allowed to connect to {shown}: it belongs to another user"
         ))
         .hint("name your own with --socket or DWELL_SOCKET"),
+        io::ErrorKind::NotADirectory => {
+            Failure::new(format!("cannot connect to {shown}: {error}"))
+                .hint("a file stands where a folder of that path should: move it away, or name another socket with DWELL_SOCKET")
+        }
         _ => Failure::new(format!("cannot connect to {shown}: {error}")),
     };
     failure.exit(Exit::Unreachable)

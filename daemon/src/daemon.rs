@@ -1,5 +1,6 @@
 //! The daemon put together: it alone builds the parts, hands each what it needs, and owns the order in which they end.
 
+mod check;
 mod desk;
 mod reread;
 
@@ -40,10 +41,12 @@ const BLOCKING_THREADS: usize = 16;
 
 const USAGE: &str = "\
 usage: dwelld [--socket PATH]
+       dwelld --check
 
 Keeps agent sessions alive and serves them over a Unix socket. Stops on SIGTERM; a second one forces.
 
   --socket PATH   listen there instead of the usual place (also DWELL_SOCKET)
+  --check         look at what a start reads, and print what is wrong: a JSON object a line
   --version       print the release
   --help          print this
 
@@ -56,6 +59,7 @@ exit codes:  0 stopped as asked, 1 failed, 2 wrong usage, 3 another dwelld runs 
 enum Asked {
     Run { socket: Option<PathBuf> },
     Print(&'static str),
+    Check,
 }
 
 /// Runs the daemon to its end.
@@ -66,10 +70,23 @@ pub fn main() -> ExitCode {
             say(text);
             ExitCode::SUCCESS
         }
+        Ok(Asked::Check) => look(),
         Err(problem) => {
             complain(&format!("dwelld: {problem}\n\n{USAGE}"));
             ExitCode::from(2)
         }
+    }
+}
+
+/// As `--check` asks.
+fn look() -> ExitCode {
+    let problems = check::problems(&std::env::current_dir().unwrap_or_default());
+    for problem in &problems {
+        say(&problem.to_string());
+    }
+    match problems.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }
 
@@ -378,6 +395,7 @@ fn parse(args: impl Iterator<Item = std::ffi::OsString>) -> Result<Asked, String
             Some("--version" | "-V") => {
                 return Ok(Asked::Print(concat!("dwelld ", env!("CARGO_PKG_VERSION"))));
             }
+            Some("--check") => return Ok(Asked::Check),
             Some("--help" | "-h") => return Ok(Asked::Print(USAGE)),
             _ => return Err(format!("{} is not an option", arg.to_string_lossy())),
         }

@@ -160,6 +160,11 @@ impl Drop for Inner {
     }
 }
 
+/// Whether a start could open the store at this path; changes nothing there, and blocks on the disk.
+pub fn look(path: &Path) -> Result<(), StoreError> {
+    schema::look(path)
+}
+
 impl Store {
     /// Opens the store, or makes it with its directory. Blocks for a few milliseconds.
     pub fn open(path: &Path, owner: Owner) -> Result<Self, StoreError> {

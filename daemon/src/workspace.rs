@@ -4,6 +4,7 @@
 mod agents;
 mod agents_md;
 mod decision;
+pub mod faults;
 mod file;
 pub mod hooks;
 mod permissions;

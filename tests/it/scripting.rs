@@ -6,6 +6,7 @@ use harness::model::{Answer, FakeModel};
 use harness::sandbox::{Sandbox, set_mode};
 use harness::wait::{SOON, until_true};
 use serde_json::{Value, json};
+use std::fs;
 
 fn dwell(daemon: &TestDaemon, args: &[&str]) -> harness::dwell::Ran {
     Dwell::new(daemon).args(args.iter().copied()).run()
@@ -122,6 +123,11 @@ fn a_list_for_programs_keeps_its_fields_in_their_places() {
     assert_eq!(
         (fields[3], fields[4]),
         ("a tab and more", daemon.work().to_str().unwrap())
+    );
+    let objects = Dwell::new(&daemon).args(["ls", "--json"]).ok();
+    assert!(
+        !objects.contains("clients"),
+        "a list does not know them: {objects}"
     );
     let running = Dwell::new(&daemon)
         .args(["ls", "--tsv", "--state", "running"])
@@ -298,6 +304,104 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     let open = dwell(&daemon, &["doctor"]);
     assert_eq!(open.code, Some(1), "{}", open.stdout);
     assert!(open.stdout.contains("chmod 600"), "{}", open.stdout);
+}
+
+#[test]
+fn the_doctor_looks_at_files_that_keep_a_daemon_from_starting() {
+    let sandbox = Sandbox::new();
+    let doctor = || Dwell::alone(&sandbox).args(["doctor"]).run();
+    let folder = |path: &str| {
+        let folder = sandbox.path(path);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    };
+    let well = doctor();
+    assert_eq!(well.code, Some(0), "{}", well.stdout);
+    let files = [
+        (
+            folder("config").join("config.toml"),
+            "nosuch = 1",
+            "config.toml",
+        ),
+        (
+            folder("data").join("sessions.db"),
+            "garbage garbage",
+            "sessions.db",
+        ),
+        (
+            folder("home/.agents").join("permissions.json"),
+            "{bad",
+            "permissions.json",
+        ),
+    ];
+    for (path, text, named) in files {
+        fs::write(&path, text).unwrap();
+        let found = doctor();
+        assert_eq!(found.code, Some(1), "{named}: {}", found.stdout);
+        let told = found.stdout.lines().find(|line| line.contains(named));
+        let told = told.unwrap_or_else(|| panic!("{named}: {}", found.stdout));
+        assert!(told.starts_with("wrong"), "{told}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text, "it mends nothing");
+        fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(doctor().code, Some(0), "nothing is left behind");
+    fs::write(folder("home/.agents").join("mcp.json"), "{bad").unwrap();
+    let servers = doctor();
+    assert_eq!(
+        servers.code,
+        Some(0),
+        "dwell works without: {}",
+        servers.stdout
+    );
+    assert!(
+        servers.stdout.contains("mcp.json:1: "),
+        "{}",
+        servers.stdout
+    );
+}
+
+#[test]
+fn the_doctor_tells_of_a_daemon_that_hangs_and_of_a_server_that_is_not_there() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    let mut sandbox = Sandbox::new();
+    sandbox.set("OPENAI_BASE_URL", format!("http://{address}/v1"));
+    let daemon = TestDaemon::start_in(sandbox);
+    let far = dwell(&daemon, &["doctor"]);
+    assert_eq!(far.code, Some(1), "{}", far.stdout);
+    let told = format!("OPENAI_BASE_URL names {address}, where nobody answers");
+    assert!(far.stdout.contains(&told), "{}", far.stdout);
+    daemon.signal(rustix::process::Signal::STOP);
+    let hangs = dwell(&daemon, &["doctor"]);
+    daemon.signal(rustix::process::Signal::CONT);
+    assert_eq!(hangs.code, Some(1), "{}", hangs.stdout);
+    assert!(hangs.stdout.contains("does not answer"), "{}", hangs.stdout);
+}
+
+#[test]
+fn an_interrupted_run_ends_its_call() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    let call = r#"{"command": "echo begun; sleep 1000; echo over >> over"}"#;
+    let mut command = std::process::Command::new(&harness::binaries::binaries().client);
+    daemon.apply(&mut command);
+    command
+        .env("DWELL_SOCKET", daemon.socket())
+        .args(["run", "--yes", "--session", &session, "execute", call])
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    client.until_type("call_started");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let status = harness::daemon::wait_child(&mut child, harness::wait::SOON).expect("it ends");
+    assert_eq!(status.code(), Some(130));
+    let done = client.until_type("done");
+    assert_eq!(done.last()["result"]["ok"], false, "{done:?}");
 }
 
 #[test]

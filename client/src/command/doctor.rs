@@ -1,6 +1,8 @@
 //! `dwell doctor`: what is wrong here, and how to mend it. Must never mend, start or stop anything itself.
 
 mod check;
+mod files;
+mod server;
 
 use crate::connect::{Speak, Start};
 use crate::error::{Exit, Failure};
@@ -24,7 +26,11 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let mut checks = match &place.remote {
         // What lies on this machine has no part in it.
         Some(remote) => vec![check::remote(remote)],
-        None => vec![check::binary(), check::socket(&place), check::state(&place)],
+        None => {
+            let mut checks = vec![check::binary(), check::socket(&place), check::state(&place)];
+            checks.extend(files::checks().await);
+            checks
+        }
     };
     let link = Link::open(place.clone(), Start::Never, Speak::Any).await;
     match &link {
@@ -35,8 +41,14 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
                 checks.push(check::keys());
             }
             checks.push(check::trust(link).await);
+            if !far {
+                checks.extend(server::checks(&link.connection().0.servers).await);
+            }
         }
-        Err(failure) => checks.push(check::unreachable(failure)),
+        Err(failure) => {
+            let there = far || crate::connect::is_there(&place).await;
+            checks.push(check::unreachable(failure, there));
+        }
     }
     checks.extend(check::terminal());
     checks.push(check::programs());

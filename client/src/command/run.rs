@@ -11,11 +11,15 @@ use crate::paint::Paint;
 use crate::place::Place;
 use crate::toolbox::Toolbox;
 use crate::{out, select};
-use protocol::id::SessionId;
+use protocol::event::{Event, EventKind};
+use protocol::id::{CallId, SessionId};
 use protocol::session::SessionRpcClient;
 use protocol::tool::ToolRpcClient;
 use serde_json::Value;
+use std::cell::Cell;
+use std::io;
 use std::rc::Rc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -48,7 +52,8 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let session = session_for(&link, args.session.as_deref()).await?;
     // Before the call: a question that was put meanwhile would be nobody's.
     let mut follow = follow_from_now(&link, &session).await?;
-    let asked = answer_questions(&link, &mut follow, args.yes);
+    let attending = Attending::new(&link, &session, &args, &arguments)?;
+    let stopped = Rc::clone(&attending.stopped);
     let ran = link.call_once(async |client| {
         let name = args.tool.clone();
         let (arguments, toolbox) = (Some(arguments.clone()), args.toolbox.value());
@@ -56,11 +61,12 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     });
     let result = tokio::select! {
         result = ran => result?,
-        failure = asked => return Err(failure),
+        failure = attending.until_it_fails(&mut follow) => return Err(failure),
     };
     out::json(&result)?;
     match result.get("ok") {
         Some(Value::Bool(true)) => Ok(()),
+        _ if stopped.get() => Err(Failure::shown(Exit::Cancelled)),
         _ => Err(Failure::shown(Exit::Failed)),
     }
 }
@@ -87,25 +93,108 @@ async fn follow_from_now(link: &Rc<Link>, session: &SessionId) -> Result<Follow,
     Ok(Follow::new(Rc::clone(link), session.clone(), now.seq))
 }
 
-/// Puts the questions of calls that no model made to this terminal, until something fails.
-async fn answer_questions(link: &Link, follow: &mut Follow, yes: bool) -> Failure {
-    let mut tty = Tty::find();
-    loop {
-        let event = match follow.next().await {
-            Ok(event) => event,
-            Err(failure) => return failure,
-        };
-        let by_hand = event.turn.is_none();
-        let Some(question) = Question::of(&event).filter(|_| by_hand) else {
-            continue;
-        };
-        let reply = match reply_to(&question, yes, tty.as_mut()).await {
-            Ok(reply) => reply,
-            Err(failure) => return failure,
-        };
-        if let Err(failure) = approval::answer(link, &question.approval, &reply).await {
-            return failure;
+/// What a person may want while the call runs: to answer its questions, and to stop it.
+struct Attending<'a> {
+    link: &'a Link,
+    session: &'a SessionId,
+    /// What was asked for, to tell the call from those of others.
+    tool: &'a str,
+    arguments: &'a Value,
+    yes: bool,
+    tty: Option<Tty>,
+    interrupts: Signal,
+    /// The call, once an event has told.
+    call: Option<CallId>,
+    stopped: Rc<Cell<bool>>,
+}
+
+impl<'a> Attending<'a> {
+    fn new(
+        link: &'a Link,
+        session: &'a SessionId,
+        args: &'a Args,
+        arguments: &'a Value,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            link,
+            session,
+            tool: &args.tool,
+            arguments,
+            yes: args.yes,
+            tty: Tty::find(),
+            interrupts: signal(SignalKind::interrupt())?,
+            call: None,
+            stopped: Rc::default(),
+        })
+    }
+
+    async fn until_it_fails(mut self, follow: &mut Follow) -> Failure {
+        loop {
+            let went = tokio::select! {
+                event = follow.next() => match event {
+                    Ok(event) => self.take(&event).await,
+                    Err(failure) => Err(failure),
+                },
+                _ = self.interrupts.recv() => self.interrupt().await,
+            };
+            if let Err(failure) = went {
+                return failure;
+            }
         }
+    }
+
+    async fn take(&mut self, event: &Event) -> Result<(), Failure> {
+        if self.call.is_none() && self.is_own(event) {
+            if let EventKind::Doing { call, .. } = &event.kind {
+                self.call = Some(call.clone());
+            }
+            if self.stopped.get() {
+                return self.end_call().await;
+            }
+        }
+        let by_hand = event.turn.is_none();
+        let Some(question) = Question::of(event).filter(|_| by_hand && !self.stopped.get()) else {
+            return Ok(());
+        };
+        let reply = tokio::select! {
+            reply = reply_to(&question, self.yes, self.tty.as_mut()) => reply?,
+            _ = self.interrupts.recv() => return self.interrupt().await,
+        };
+        approval::answer(self.link, &question.approval, &reply).await
+    }
+
+    /// Whether an event begins the call that was asked for here.
+    fn is_own(&self, event: &Event) -> bool {
+        match &event.kind {
+            EventKind::Doing {
+                name,
+                arguments,
+                via,
+                ..
+            } => via.as_deref() == Some("run") && name == self.tool && arguments == self.arguments,
+            _ => false,
+        }
+    }
+
+    /// The first interrupt ends the call, whose result is waited for; the second one ends this process.
+    async fn interrupt(&mut self) -> Result<(), Failure> {
+        if self.stopped.replace(true) {
+            return Err(Failure::shown(Exit::Cancelled));
+        }
+        self.end_call().await
+    }
+
+    /// Ends the call; one that is not known yet ends as soon as it is.
+    async fn end_call(&self) -> Result<(), Failure> {
+        let Some(call) = &self.call else {
+            return Ok(());
+        };
+        let id = call.clone();
+        let session = self.session.clone();
+        let ended = self
+            .link
+            .call(async |client| ToolRpcClient::cancel(client, session.clone(), id.clone()).await);
+        ended.await.map(drop)
     }
 }
 

@@ -81,6 +81,29 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     Ok(conn)
 }
 
+/// Whether a start could open the store, by a look that makes no file and takes no lock. What is only in the log beside it
+/// is not seen: of a new store that is everything, and an empty file is no fault.
+pub(super) fn look(path: &Path) -> Result<(), StoreError> {
+    match std::fs::metadata(path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(fault::from_io(path, "open it", &error)),
+    }
+    let failed = |error: rusqlite::Error| fault::from_sqlite(path, "open it", &error);
+    let shown = path.display().to_string();
+    let shown = shown
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    let conn = Connection::open_with_flags(
+        format!("file:{shown}?immutable=1"),
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    );
+    format_of(path, &conn.map_err(failed)?, MIGRATIONS.len() as i64).map(drop)
+}
+
 /// One more connection to a store that is open.
 pub(super) fn connect(path: &Path, cache: Cache) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(

@@ -97,6 +97,13 @@ pub(super) fn problem(cwd: &Path) -> Option<String> {
     checked.err()
 }
 
+/// What is wrong with the file of a folder, a person's or a directory's own.
+pub(super) fn fault(folder: &Path) -> Option<String> {
+    let path = folder.join(NAME);
+    let rules = read(&path).and_then(|bytes| parse(&path, bytes.as_deref()));
+    rules.err()
+}
+
 /// The digest of the content in a scan's entry.
 fn plain(digest: &str) -> &str {
     digest.rsplit([':', ' ']).next().unwrap_or(digest)

@@ -20,7 +20,7 @@ use crate::toolbox::source::mcp::config::Listing;
 use crate::toolbox::source::mcp::name::plain;
 use crate::toolbox::source::mcp::{self, Around};
 pub use crate::toolbox::source::mcp::{Login, Settings, Tokens};
-pub(super) use find::{Files, of as found};
+pub(super) use find::{Files, faults, of as found};
 use own::before;
 use server::Server;
 use std::collections::BTreeMap;

@@ -41,7 +41,7 @@ impl State {
 }
 
 impl Check {
-    fn new(state: State, what: impl Into<String>) -> Self {
+    pub(super) fn new(state: State, what: impl Into<String>) -> Self {
         Self {
             state,
             what: what.into(),
@@ -49,11 +49,11 @@ impl Check {
         }
     }
 
-    fn good(what: impl Into<String>) -> Self {
+    pub(super) fn good(what: impl Into<String>) -> Self {
         Self::new(State::Good, what)
     }
 
-    fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -76,9 +76,19 @@ pub(super) fn remote(remote: &Remote) -> Check {
 /// Nobody else may speak to the daemon.
 pub(super) fn socket(place: &Place) -> Check {
     let path = &place.socket;
-    let Ok(found) = std::fs::symlink_metadata(path) else {
-        return Check::new(State::Doubtful, format!("no socket at {}", path.display()))
-            .hint("the daemon makes it when it starts: `dwell daemon start`");
+    let found = match std::fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Check::new(
+                State::Bad,
+                format!("there cannot be a socket at {}: {error}", path.display()),
+            )
+            .hint("what stands in the place of its folder is in the way: move it away, or name another socket with DWELL_SOCKET");
+        }
+        Err(_) => {
+            return Check::new(State::Doubtful, format!("no socket at {}", path.display()))
+                .hint("the daemon makes it when it starts: `dwell daemon start`");
+        }
     };
     let mode = found.permissions().mode() & 0o777;
     let folder = path
@@ -129,9 +139,13 @@ pub(super) fn state(place: &Place) -> Check {
     }
 }
 
-/// No daemon answers, which is no fault by itself.
-pub(super) fn unreachable(failure: &Failure) -> Check {
-    let check = Check::new(State::Doubtful, failure.message.clone());
+/// No daemon answers, which is no fault where there is none.
+pub(super) fn unreachable(failure: &Failure, there: bool) -> Check {
+    let state = match there {
+        true => State::Bad,
+        false => State::Doubtful,
+    };
+    let check = Check::new(state, failure.message.clone());
     match &failure.hint {
         Some(hint) => check.hint(hint.clone()),
         None => check,

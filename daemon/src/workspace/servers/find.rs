@@ -55,6 +55,17 @@ pub(super) fn of_workspace(shared: &Shared, cwd: &Path) -> Files {
     of(shared, cwd, &shared.trusts.standing(cwd))
 }
 
+/// What is wrong with the file of a folder, a person's or a directory's own, as one could see who has this process's variables.
+pub(in crate::workspace) fn faults(folder: &Path) -> Vec<String> {
+    let own = found(folder.join(NAME), None, folder.to_owned());
+    let files = Files(own.into_iter().collect());
+    let variable = |name: &str| match name {
+        super::WORKSPACE => folder.to_str().map(str::to_owned),
+        name => std::env::var(name).ok(),
+    };
+    files.read(folder, &variable).problems
+}
+
 fn found(path: PathBuf, folder: Option<PathBuf>, start: PathBuf) -> Option<Found> {
     let text = file::read(&path, LONGEST).transpose()?;
     Some(Found {

@@ -9,6 +9,7 @@ use protocol::daemon::DaemonInfo;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How often a lost connection is tried again, with growing pauses, before it is given up.
 const ATTEMPTS: u32 = 7;
@@ -33,6 +34,8 @@ pub(crate) struct Link {
     generation: Cell<u64>,
     /// Held while a new connection is made.
     mending: tokio::sync::Mutex<()>,
+    /// Why there is no connection, while it is tried again.
+    down: watch::Sender<Option<String>>,
 }
 
 impl Link {
@@ -45,12 +48,19 @@ impl Link {
             current: RefCell::new(Rc::new(connection)),
             generation: Cell::new(0),
             mending: tokio::sync::Mutex::new(()),
+            down: watch::Sender::new(None),
         })
     }
 
     /// Where the daemon is.
     pub(crate) fn place(&self) -> &Place {
         &self.place
+    }
+
+    /// Tells when the connection is gone, with what the last attempt to make it anew came to (nothing before the first
+    /// has ended), and when it is back.
+    pub(crate) fn down(&self) -> watch::Receiver<Option<String>> {
+        self.down.subscribe()
     }
 
     /// The daemon at the other end, if it told.
@@ -100,6 +110,13 @@ impl Link {
         if self.generation.get() != broken {
             return Ok(());
         }
+        let mended = self.try_again(broken).await;
+        self.down.send_replace(None);
+        mended
+    }
+
+    async fn try_again(&self, broken: u64) -> Result<(), Failure> {
+        self.down.send_replace(Some(String::new()));
         let (attempts, longest) = match self.place.remote {
             Some(_) => (FAR_ATTEMPTS, FAR_PAUSE),
             None => (ATTEMPTS, PAUSE),
@@ -125,7 +142,10 @@ impl Link {
                 Err(failure) if attempt >= attempts || !may_pass(&failure) => {
                     return Err(failure.context("the connection to the daemon was lost"));
                 }
-                Err(_) => tokio::time::sleep(pause).await,
+                Err(failure) => {
+                    self.down.send_replace(Some(failure.message));
+                    tokio::time::sleep(pause).await;
+                }
             }
             pause = (pause * 2).min(longest);
         }

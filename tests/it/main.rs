@@ -39,6 +39,7 @@ mod skills;
 mod store;
 mod task;
 mod terminal;
+mod terminal_plain;
 mod terminal_shows;
 mod terminal_states;
 mod tidy;

@@ -35,8 +35,8 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
     let agent = agent::settle(&link, &cwd, &args.agent, repl::tty()).await?;
     let session = open::create_as(&link, &cwd, &args.model, args.title, agent).await?;
-    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    if args.detached || !terminal {
+    // Whoever takes the id from a pipe may have lines on stdin that are not for this.
+    if args.detached || !std::io::stdout().is_terminal() {
         return out::line(session.id.as_str());
     }
     let session = local::offer(&link, session, &args.model, repl::tty().as_mut()).await?;

@@ -3,9 +3,10 @@
 
 use super::Start;
 use crate::error::{Exit, Failure};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
@@ -15,6 +16,12 @@ pub(super) const HANDSHAKE: Duration = Duration::from_secs(120);
 
 /// How long ssh may take to say how it ended, once nothing comes through it any more.
 const END: Duration = Duration::from_secs(5);
+
+/// How long its last words may take after it.
+const SAID: Duration = Duration::from_millis(300);
+
+/// How much of a line of it is read at once.
+const LINE: u64 = 4096;
 
 /// What ssh exits with when it is ssh that failed, and a shell that finds no such program.
 const SSH_FAILED: i32 = 255;
@@ -46,6 +53,8 @@ pub(super) struct Way<'a> {
     remote: &'a Remote,
     ours: Option<StdStream>,
     ended: oneshot::Receiver<Option<i32>>,
+    /// The last that ssh said, where it may not say it to the terminal.
+    said: Option<oneshot::Receiver<String>>,
 }
 
 impl Remote {
@@ -107,12 +116,13 @@ impl Remote {
         let output = OwnedFd::from(theirs.try_clone().map_err(failed)?);
         let mut command = self.command(&words, asking);
         command.stdin(OwnedFd::from(theirs)).stdout(output);
-        let child = command.spawn().map_err(failed)?;
+        let mut child = command.spawn().map_err(failed)?;
         // The command holds their end too, and it must be closed for an end to be seen.
         drop(command);
         Ok(Way {
             remote: self,
             ours: Some(ours),
+            said: child.stderr.take().map(last_line),
             ended: reap(child),
         })
     }
@@ -139,7 +149,7 @@ impl Remote {
             .args(["-T", "-o", ALIVE])
             .stderr(Stdio::inherit());
         if asking == Asking::Never {
-            command.args(["-o", "BatchMode=yes"]).stderr(Stdio::null());
+            command.args(["-o", "BatchMode=yes"]).stderr(Stdio::piped());
         }
         command
             .arg(&self.destination)
@@ -189,10 +199,43 @@ impl Way<'_> {
     /// Why nothing came through it: as ssh tells by its end, or else as it looked from here.
     pub(super) async fn why(self, seen: Failure) -> Failure {
         match tokio::time::timeout(END, self.ended).await {
-            Ok(Ok(code)) if code != Some(0) => self.remote.ended(code),
+            Ok(Ok(code)) if code != Some(0) => {
+                let failure = self.remote.ended(code);
+                match heard(self.said).await {
+                    Some(said) => Failure {
+                        message: format!("{}: {said}", failure.message),
+                        ..failure
+                    },
+                    None => failure,
+                }
+            }
             _ => seen,
         }
     }
+}
+
+async fn heard(said: Option<oneshot::Receiver<String>>) -> Option<String> {
+    let said = tokio::time::timeout(SAID, said?).await.ok()?.ok()?;
+    (!said.is_empty()).then_some(said)
+}
+
+/// Reads all that ssh says, and keeps the last of it. The thread ends with ssh and what ssh left in the background.
+fn last_line(stderr: ChildStderr) -> oneshot::Receiver<String> {
+    let (sender, said) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stderr);
+        let (mut last, mut piece) = (String::new(), Vec::new());
+        // A line without an end must not fill the memory.
+        while let Ok(1..) = reader.by_ref().take(LINE).read_until(b'\n', &mut piece) {
+            let line = String::from_utf8_lossy(&piece).trim().to_owned();
+            piece.clear();
+            if !line.is_empty() {
+                last = line;
+            }
+        }
+        let _ = sender.send(last);
+    });
+    said
 }
 
 /// Waits for ssh, so that a dead one does not stay. The thread ends with it, or with the process.

@@ -69,6 +69,8 @@ pub(super) struct View<'a> {
     pub(super) busy: Option<Busy>,
     /// A word about the last key.
     pub(super) hint: Option<&'a str>,
+    /// Why there is no connection.
+    pub(super) down: Option<&'a str>,
 }
 
 impl View<'_> {
@@ -79,6 +81,7 @@ impl View<'_> {
         let mut above = self.waiting_rows(columns);
         above.extend(self.question_rows(columns));
         let mut below = self.menu_rows(columns, rows);
+        below.extend(self.down_row(columns));
         below.push(self.status_row(columns));
         let taken = above.len() + input.len() + below.len();
         let left = rows.saturating_sub(taken + 1);
@@ -260,6 +263,16 @@ impl View<'_> {
         all
     }
 
+    /// Keys still work without a connection, and nothing else does.
+    fn down_row(&self, columns: usize) -> Option<String> {
+        let row = match self.down? {
+            "" => "no connection, trying again".to_owned(),
+            why => format!("no connection, trying again: {}", tame(why)),
+        };
+        let row = clip(&row, columns.saturating_sub(1));
+        Some(self.paint.dress(Part::Bad, &row))
+    }
+
     /// What runs comes first, then what helps, then what there is to know; a narrow window shows the beginning.
     fn status_row(&self, columns: usize) -> String {
         let mut parts = Vec::new();
@@ -363,6 +376,7 @@ mod tests {
             status,
             busy: None,
             hint: None,
+            down: None,
         }
     }
 
@@ -394,6 +408,18 @@ mod tests {
             panel.rows
         );
         assert_eq!(panel.cursor.0, panel.rows.len() - 2);
+    }
+
+    #[test]
+    fn a_lost_connection_is_told_above_the_status() {
+        let (editor, status) = (editor(""), status());
+        let mut view = view(&editor, &status, (40, 15));
+        view.down = Some("ssh did not reach box");
+        let rows = view.panel().rows;
+        assert_eq!(
+            rows[rows.len() - 2],
+            "no connection, trying again: ssh did no"
+        );
     }
 
     #[test]

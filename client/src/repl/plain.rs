@@ -2,6 +2,7 @@
 //! piped line as the answer to a question.
 
 use super::line::{Line, own_help, with_own};
+use super::talk::shell::Shell;
 use super::{Leave, complaint, past};
 use crate::approval::{self, Open, Question, Reply};
 use crate::error::Failure;
@@ -12,9 +13,11 @@ use crate::render::{Prompts, Renderer};
 use crate::{out, select};
 use protocol::command::CommandRpcClient;
 use protocol::event::{Event, EventKind};
-use protocol::id::{ApprovalId, SessionId, TurnId};
+use protocol::id::{ApprovalId, CallId, SessionId, TurnId};
 use protocol::session::Session;
+use protocol::tool::ToolRpcClient;
 use protocol::turn::TurnRpcClient;
+use serde_json::json;
 use std::collections::HashSet;
 use std::io::{BufRead, IsTerminal};
 use std::rc::Rc;
@@ -44,6 +47,7 @@ pub(super) async fn run(link: Rc<Link>, session: &Session) -> Result<Leave, Fail
         interactive,
         prompted: false,
         own: HashSet::new(),
+        shell: Shell::default(),
     };
     plain.run().await
 }
@@ -64,6 +68,8 @@ struct Plain {
     prompted: bool,
     /// Tokens of turns whose prompts were typed here.
     own: HashSet<String>,
+    /// Commands typed here, what they printed, and which of their questions are answered by that.
+    shell: Shell,
 }
 
 /// Lines of stdin, one for each request, so that none is read ahead.
@@ -146,6 +152,9 @@ impl Plain {
     }
 
     fn show(&mut self, event: &Event) -> Result<(), Failure> {
+        if self.shell.hides(event) {
+            return Ok(());
+        }
         self.questions.settle(event);
         if let Some(question) = Question::of(event) {
             self.questions.push(self.renderer.knows(question));
@@ -237,8 +246,14 @@ impl Plain {
                 Ok(other) => return Ok(Some(Leave::Switch(Box::new(other)))),
                 Err(failure) => out::note(&complaint(self.paint, &failure))?,
             },
-            Line::Attach(None) | Line::Edit(_) | Line::Shell(_) => {
-                out::note("this needs a session's id, or a terminal that can be drawn on")?;
+            Line::Attach(None) => {
+                out::note("/attach needs a session's id here: `dwell ls` lists them")?
+            }
+            Line::Edit(_) => out::note("an editor needs a terminal that can be drawn on")?,
+            Line::Shell(command) => {
+                if let Err(failure) = self.run_shell(command).await {
+                    out::note(&complaint(self.paint, &failure))?;
+                }
             }
             Line::Command(line) => self.command(&line).await?,
             Line::Text(text) => {
@@ -253,17 +268,72 @@ impl Plain {
     async fn start(&mut self, text: &str) -> Result<(), Failure> {
         let token = crate::open::token();
         self.own.insert(token.clone());
+        let text = self.shell.told_with(text.to_owned());
         let session = self.session.clone();
         let started = self
             .link
             .call(async |client| {
-                let (session, text, token) = (session.clone(), text.into(), Some(token.clone()));
+                let (session, text, token) = (session.clone(), text.clone(), Some(token.clone()));
                 TurnRpcClient::start(client, session, text, None, token, Some(true)).await
             })
             .await?;
         // No line is read before it ends, even if its first event is not here yet.
         self.running = self.running.take().or(started.turn);
         Ok(())
+    }
+
+    /// Runs a command of the person's own to its end; an interrupt ends it.
+    async fn run_shell(&mut self, command: String) -> Result<(), Failure> {
+        let number = self.shell.begin(command.clone());
+        let (link, session) = (Rc::clone(&self.link), self.session.clone());
+        let mut running = std::pin::pin!(link.call_once(async |client| {
+            let (session, arguments) = (session.clone(), Some(json!({"command": command})));
+            ToolRpcClient::run(client, session, "execute".into(), arguments, None, None).await
+        }));
+        let result = loop {
+            tokio::select! {
+                result = &mut running => break result,
+                event = self.follow.next() => self.show_shell(&event?).await?,
+                _ = self.interrupts.recv() => {
+                    if let Some(Some(call)) = self.shell.stop() {
+                        self.end_call(call).await?;
+                    }
+                }
+            }
+        };
+        match self.shell.over(number, result).transpose()? {
+            Some(shown) if !shown.is_empty() => out::line(&shown),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// An event while such a command runs: its own question is answered by its having been typed.
+    async fn show_shell(&mut self, event: &Event) -> Result<(), Failure> {
+        if let EventKind::Doing {
+            call,
+            arguments,
+            via,
+            ..
+        } = &event.kind
+            && via.as_deref() == Some("run")
+            && let Some(call) = self.shell.note(call, arguments)
+        {
+            self.end_call(call).await?;
+        }
+        if let Some(question) = Question::of(event)
+            && self.shell.takes(&question)
+        {
+            return approval::answer(&self.link, &question.approval, &Reply::yes()).await;
+        }
+        self.show(event)
+    }
+
+    async fn end_call(&self, call: CallId) -> Result<(), Failure> {
+        let session = self.session.clone();
+        let ended = self.link.call(async |client| {
+            ToolRpcClient::cancel(client, session.clone(), call.clone()).await
+        });
+        ended.await.map(drop)
     }
 
     async fn command(&mut self, line: &str) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ mod job;
 pub(super) mod notice;
 mod press;
 mod program;
-mod shell;
+pub(super) mod shell;
 mod tell;
 mod unfold;
 
@@ -77,6 +77,7 @@ pub(super) async fn run(
         unfolded: 0,
         hint: None,
         drawn: None,
+        down: None,
     };
     talk.take_session(&past.session);
     let left = talk.talk().await;
@@ -143,6 +144,8 @@ struct Talk<'a> {
     hint: Option<String>,
     /// When the last frame was drawn; none while one is due at once.
     drawn: Option<Instant>,
+    /// Why there is no connection.
+    down: Option<String>,
 }
 
 /// What the loop saw.
@@ -152,6 +155,7 @@ enum Saw {
     Job(Done),
     Frame,
     Sign(Sign),
+    Link(Option<String>),
 }
 
 impl Talk<'_> {
@@ -159,6 +163,7 @@ impl Talk<'_> {
         let mut tick = interval(Duration::from_millis(FRAME));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut changed = true;
+        let mut down = self.link.down();
         self.draw()?;
         self.follow.attach().await?;
         // Who is here, this client among them.
@@ -177,6 +182,7 @@ impl Talk<'_> {
                 key = self.console.keys.next() => Saw::Key(key),
                 sign = self.console.signals.next() => Saw::Sign(sign),
                 () = tokio::time::sleep(due), if changed => Saw::Frame,
+                Ok(()) = down.changed() => Saw::Link(down.borrow_and_update().clone()),
                 Some(done) = self.jobs.next() => Saw::Job(done),
                 news = self.follow.news() => Saw::News(news),
                 _ = tick.tick(), if self.is_busy() => Saw::Frame,
@@ -192,6 +198,7 @@ impl Talk<'_> {
                 }
                 Saw::Job(done) => self.finish(done)?,
                 Saw::Frame => {}
+                Saw::Link(down) => self.down = down,
                 Saw::Sign(Sign::End) => return Ok(Leave::Detach),
                 Saw::Sign(Sign::GoOn) => self.console.go_on()?,
             }
@@ -228,6 +235,7 @@ impl Talk<'_> {
             status: &self.status,
             busy,
             hint: self.hint.as_deref(),
+            down: self.down.as_deref(),
         };
         console.screen.draw(view.panel())?;
         self.drawn = Some(Instant::now());

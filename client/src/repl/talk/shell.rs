@@ -17,7 +17,7 @@ const LONGEST: usize = 16 << 10;
 
 /// Commands that run, and what of those that are over the model has not seen.
 #[derive(Debug, Default)]
-pub(super) struct Shell {
+pub(in crate::repl) struct Shell {
     running: Vec<Own>,
     /// How many have run.
     count: u64,
@@ -47,12 +47,12 @@ struct Own {
 
 impl Shell {
     /// How long a command has run that nobody has stopped yet.
-    pub(super) fn busy(&self) -> Option<Duration> {
+    pub(in crate::repl) fn busy(&self) -> Option<Duration> {
         self.running.last().map(|own| own.since.elapsed())
     }
 
     /// One more, and its number.
-    fn begin(&mut self, command: String) -> u64 {
+    pub(in crate::repl) fn begin(&mut self, command: String) -> u64 {
         self.count += 1;
         self.running.push(Own {
             number: self.count,
@@ -65,7 +65,7 @@ impl Shell {
     }
 
     /// Learns which call a command is; gives the call back if it is to end.
-    fn note(&mut self, call: &CallId, arguments: &Value) -> Option<CallId> {
+    pub(in crate::repl) fn note(&mut self, call: &CallId, arguments: &Value) -> Option<CallId> {
         let command = lone_command(arguments)?;
         let mut own = self.running.iter_mut();
         let own = own.find(|own| own.call.is_none() && own.command == command)?;
@@ -74,14 +74,14 @@ impl Shell {
     }
 
     /// The newest command is to end; its call, if it is known by now. None if there is nothing left to stop.
-    fn stop(&mut self) -> Option<Option<CallId>> {
+    pub(in crate::repl) fn stop(&mut self) -> Option<Option<CallId>> {
         let own = self.running.iter_mut().rev().find(|own| !own.stopped)?;
         own.stopped = true;
         Some(own.call.clone())
     }
 
     /// Takes a question about a command that was typed here, which nobody needs to allow again.
-    pub(super) fn takes(&mut self, question: &Question) -> bool {
+    pub(in crate::repl) fn takes(&mut self, question: &Question) -> bool {
         let own = self.is_own(question);
         if own {
             self.answered.push(question.approval.clone());
@@ -90,7 +90,7 @@ impl Shell {
     }
 
     /// Whether an event tells nothing that the person has not typed.
-    pub(super) fn hides(&self, event: &Event) -> bool {
+    pub(in crate::repl) fn hides(&self, event: &Event) -> bool {
         match &event.kind {
             EventKind::ApprovalAsked { approval, .. }
             | EventKind::ApprovalAnswered { approval, .. } => self.answered.contains(approval),
@@ -105,7 +105,7 @@ impl Shell {
     }
 
     /// A prompt with the outputs that go with it.
-    pub(super) fn told_with(&mut self, text: String) -> String {
+    pub(in crate::repl) fn told_with(&mut self, text: String) -> String {
         let told = std::mem::take(&mut self.told);
         match told.is_empty() {
             true => text,
@@ -117,7 +117,7 @@ impl Shell {
     }
 
     /// What the model will not see, as nobody has written to it since.
-    pub(super) fn untold(&self) -> Option<String> {
+    pub(in crate::repl) fn untold(&self) -> Option<String> {
         let commands: Vec<String> = self
             .told
             .iter()
@@ -125,6 +125,24 @@ impl Shell {
             .collect();
         let all = commands.join(", ");
         (!commands.is_empty()).then(|| format!("the model was not shown what {all} printed"))
+    }
+
+    /// A command is over: what it printed, for the screen; the model is told with the next prompt. None if it is not one
+    /// of these.
+    pub(in crate::repl) fn over(
+        &mut self,
+        number: u64,
+        result: Result<Map<String, Value>, Failure>,
+    ) -> Option<Result<String, Failure>> {
+        let own = self.end(number)?;
+        let told = |result: Map<String, Value>| {
+            let output = output(&result);
+            let text = for_model(&own.command, &output, &result);
+            let command = own.command;
+            self.told.push(Told { command, text });
+            crate::paint::tame(output.trim_end())
+        };
+        Some(result.map(told))
     }
 
     fn end(&mut self, number: u64) -> Option<Own> {
@@ -173,23 +191,16 @@ impl Talk<'_> {
     }
 
     pub(super) fn told(&mut self, number: u64, result: Result<Map<String, Value>, Failure>) {
-        let Some(own) = self.shell.end(number) else {
-            return;
-        };
-        match result {
-            Ok(result) => {
-                let output = output(&result);
-                let shown = crate::paint::tame(output.trim_end());
+        match self.shell.over(number, result) {
+            Some(Ok(shown)) => {
                 if !shown.is_empty() {
                     let text = self.paint.dress(Part::Quiet, &shown);
                     self.line(&text);
                 }
-                let text = for_model(&own.command, &output, &result);
-                let command = own.command;
-                self.shell.told.push(Told { command, text });
                 self.hint = Some("the model sees this with your next words".into());
             }
-            Err(failure) => self.line(&super::complaint(self.paint, &failure)),
+            Some(Err(failure)) => self.line(&super::complaint(self.paint, &failure)),
+            None => {}
         }
     }
 }

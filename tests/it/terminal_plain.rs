@@ -1,0 +1,111 @@
+//! Terminals that cannot be drawn on, lines that are piped in, and links that are down.
+
+use crate::screen::shell;
+use crate::terminal::command;
+use harness::binaries::binaries;
+use harness::daemon::TestDaemon;
+use harness::dwell::Dwell;
+use harness::sandbox::Sandbox;
+use harness::ssh::{remote_dwell, stand_in};
+use harness::tmux::Tmux;
+use harness::wait::{SOON, skip, until_true};
+use serde_json::json;
+use std::fs;
+
+const WHY: &str = "tmux (apt install tmux) is not here";
+
+#[test]
+fn a_command_of_ones_own_runs_where_nothing_can_be_drawn() {
+    let name = "a_command_of_ones_own_runs_where_nothing_can_be_drawn";
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let played = Dwell::new(&daemon)
+        .args(["attach", &session])
+        .stdin("!echo piped > made; cat made\nsay what was that\n")
+        .ok();
+    assert!(played.contains("piped\n"), "{played}");
+    assert_eq!(daemon.read("made"), "piped\n");
+    let events = client.history(&session);
+    let text = events.one("turn_started")["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("I ran `echo piped"),
+        "the model reads what it printed: {text}"
+    );
+    let Some(tmux) = Tmux::start(&daemon) else {
+        return skip(name, WHY);
+    };
+    let line = command(&daemon, &format!("attach {session}"));
+    tmux.open("dumb", &line.replace("TERM=xterm-256color", "TERM=dumb"));
+    until_true("the terminal to be attached", SOON, || {
+        client.call("session/get", json!({"session": session}))["clients"] == 1
+    });
+    tmux.type_line("dumb", "!echo typed > begun; sleep 1000");
+    until_true("the command to run", SOON, || {
+        daemon.read("begun") == "typed\n"
+    });
+    tmux.press("dumb", "C-c");
+    tmux.shows("dumb", "cancelled");
+    tmux.type_line("dumb", "!echo still here");
+    tmux.shows("dumb", "\nstill here\n");
+}
+
+#[test]
+fn a_fresh_session_plays_the_lines_that_are_piped_in() {
+    let name = "a_fresh_session_plays_the_lines_that_are_piped_in";
+    let daemon = TestDaemon::start();
+    let Some((tmux, _, _)) = shell(&daemon, name) else {
+        return;
+    };
+    let line =
+        command(&daemon, "new -p script").replace("exec ", "printf 'say uno\\nsay dos\\n' | ");
+    tmux.type_line("sh", &format!("clear; {line}"));
+    tmux.shows("sh", "uno\ndos\n");
+}
+
+#[test]
+fn a_link_that_is_down_is_told_in_one_line_with_what_ssh_says() {
+    let name = "a_link_that_is_down_is_told_in_one_line_with_what_ssh_says";
+    let there = TestDaemon::start();
+    let here = Sandbox::new();
+    let Some(tmux) = Tmux::start(&here) else {
+        return skip(name, WHY);
+    };
+    let ssh = stand_in(&here, &there);
+    let well = fs::read_to_string(&ssh).unwrap();
+    let mut line = "exec env -i TERM=xterm-256color".to_owned();
+    for (name, value) in here.variables() {
+        line.push_str(&format!(" {name}='{value}'"));
+    }
+    line.push_str(&format!(
+        " DWELL_SSH='{}' DWELL_REMOTE='{}' '{}' --host 'box:{}' new -p script",
+        ssh.display(),
+        remote_dwell().display(),
+        binaries().client.display(),
+        there.work().display(),
+    ));
+    tmux.open_sized("it", &line, 100, 24);
+    tmux.shows("it", "· script");
+    tmux.type_line("it", "say before");
+    tmux.shows("it", "\nbefore");
+    // From now on ssh finds no way; then the way that there was ends.
+    let broken = "#!/bin/sh\necho 'ssh: No route to host' >&2\nexit 255\n";
+    fs::write(here.path("next"), broken).unwrap();
+    harness::sandbox::set_mode(&here.path("next"), 0o755);
+    fs::rename(here.path("next"), &ssh).unwrap();
+    let log = fs::read_to_string(here.path("ssh.log")).unwrap();
+    let pid = log.split_whitespace().next().unwrap().parse().unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let down = "no connection, trying again: ssh did not reach box: ssh: No route to host";
+    let screen = tmux.shows("it", down);
+    assert_eq!(screen.matches("No route").count(), 1, "{screen}");
+    fs::write(here.path("next"), well).unwrap();
+    harness::sandbox::set_mode(&here.path("next"), 0o755);
+    fs::rename(here.path("next"), &ssh).unwrap();
+    until_true("the line to go", SOON, || {
+        !tmux.screen("it").contains("no connection")
+    });
+    tmux.type_line("it", "say after");
+    tmux.shows("it", "\nafter");
+}

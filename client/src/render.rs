@@ -8,6 +8,7 @@ mod markdown;
 mod results;
 mod rich;
 pub(crate) mod styled;
+pub(crate) mod words;
 
 use crate::approval::Question;
 use crate::paint::{Paint, Part, tame};

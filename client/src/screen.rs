@@ -3,6 +3,7 @@
 
 use crate::paint::only_colours;
 use crate::render::styled::{clip, painted_width};
+use crate::render::words::wrapped;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -54,7 +55,9 @@ impl<W: Write> Screen<W> {
 
     /// Text that ends a line, to stand for good at the next drawing.
     pub(crate) fn write(&mut self, text: &str) {
-        self.above.push_str(&only_colours(text));
+        // What its writer did not break would be broken by the terminal, within words.
+        self.above
+            .push_str(&wrapped(&only_colours(text), self.size.0));
         if !text.is_empty() && !text.ends_with('\n') {
             self.above.push('\n');
         }

@@ -250,7 +250,7 @@ pub(crate) fn painted_width(text: &str) -> usize {
 }
 
 /// The length of the colour sequence that a text begins with.
-fn sequence(text: &str) -> Option<usize> {
+pub(super) fn sequence(text: &str) -> Option<usize> {
     let inner = text.strip_prefix("\x1b[")?;
     inner
         .find(|c: char| c.is_ascii_alphabetic())

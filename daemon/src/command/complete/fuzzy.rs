@@ -3,23 +3,78 @@
 
 use ignore::WalkBuilder;
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How many entries are looked at.
-const LOOKED_AT: usize = 50_000;
+const LOOKED_AT: usize = 500_000;
 
-/// How long.
-const LIMIT: Duration = Duration::from_millis(150);
+/// How long. Who types on does not wait: what comes late is for a line that stands no more.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// How long a list serves the letters that follow. A file that is made meanwhile is found after it.
+const FRESH: Duration = Duration::from_secs(4);
+
+/// The last list that was made, so that each letter does not make one. Held while it is: who comes meanwhile needs the same
+/// one, and waits for it.
+static LAST: Mutex<Option<Listed>> = Mutex::new(None);
+
+struct Listed {
+    directory: PathBuf,
+    hidden: bool,
+    at: Instant,
+    paths: Arc<Vec<String>>,
+}
 
 /// The paths that fit best, relative to the directory; folders end with a `/`.
 pub(super) fn paths(directory: &Path, letters: &str, most: usize) -> Vec<String> {
-    let until = Instant::now() + LIMIT;
     let hidden = letters.starts_with('.') || letters.contains("/.");
+    let mut found: Vec<(i64, String)> = Vec::new();
+    for path in listed(directory, hidden).iter() {
+        if let Some(score) = score(path, letters) {
+            found.push((score, path.clone()));
+        }
+    }
+    found.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.cmp(b)));
+    found.truncate(most);
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+fn listed(directory: &Path, hidden: bool) -> Arc<Vec<String>> {
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let fits = |last: &&Listed| {
+        last.directory == directory && last.hidden == hidden && last.at.elapsed() < FRESH
+    };
+    if let Some(last) = last.as_ref().filter(fits) {
+        return Arc::clone(&last.paths);
+    }
+    let paths = Arc::new(walked(directory, hidden));
+    *last = Some(Listed {
+        directory: directory.to_owned(),
+        hidden,
+        at: Instant::now(),
+        paths: Arc::clone(&paths),
+    });
+    // A large directory's list is no longer held than it serves.
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(async {
+            tokio::time::sleep(FRESH).await;
+            // Who walks just now replaces it anyway, and is not waited for on this thread.
+            if let Ok(mut last) = LAST.try_lock() {
+                last.take_if(|last| last.at.elapsed() >= FRESH);
+            }
+        });
+    }
+    paths
+}
+
+fn walked(directory: &Path, hidden: bool) -> Vec<String> {
+    let until = Instant::now() + LIMIT;
     let mut walk = WalkBuilder::new(directory);
     // A folder's rules count whether or not it is a repository.
     walk.hidden(!hidden).require_git(false).follow_links(false);
-    let mut found: Vec<(i64, String)> = Vec::new();
+    let mut paths = Vec::new();
     for entry in walk.build().flatten().skip(1).take(LOOKED_AT) {
         if Instant::now() > until {
             break;
@@ -33,18 +88,12 @@ pub(super) fn paths(directory: &Path, letters: &str, most: usize) -> Vec<String>
             continue;
         };
         let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
-        let shown = if is_directory {
-            format!("{path}/")
-        } else {
-            path.to_owned()
-        };
-        if let Some(score) = score(&shown, letters) {
-            found.push((score, shown));
-        }
+        paths.push(match is_directory {
+            true => format!("{path}/"),
+            false => path.to_owned(),
+        });
     }
-    found.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.cmp(b)));
-    found.truncate(most);
-    found.into_iter().map(|(_, path)| path).collect()
+    paths
 }
 
 /// The names in a directory that a mention may offer.
@@ -111,6 +160,19 @@ mod tests {
             std::fs::write(path, "").unwrap();
         }
         directory
+    }
+
+    #[test]
+    fn a_file_behind_twenty_thousand_others_is_found() {
+        let directory = directory(&["zlast/needle.rs"]);
+        for folder in 0..20 {
+            let folder = directory.path().join(format!("d{folder:02}"));
+            std::fs::create_dir(&folder).unwrap();
+            for file in 0..1000 {
+                std::fs::write(folder.join(format!("f{file}")), "").unwrap();
+            }
+        }
+        assert_eq!(paths(directory.path(), "needle", 20), ["zlast/needle.rs"]);
     }
 
     #[test]

@@ -90,6 +90,9 @@ impl<'a> Scene<'a> {
 
 /// How much of the status there is room for depends on the session's name.
 fn cut_status(line: String) -> String {
+    if let Some((before, _)) = line.split_once("Ctrl-C cancels · ") {
+        return format!("{before}Ctrl-C cancels · SESSION · script");
+    }
     match line.split_once("SESSION · script") {
         Some((before, _)) => format!("{before}SESSION · script"),
         None => line,
@@ -294,6 +297,29 @@ allow?
 }
 
 #[test]
+fn a_change_is_decided_on_with_its_diff_at_40_by_15() {
+    decides(
+        "a_change_is_decided_on_with_its_diff_at_40_by_15",
+        (40, 15),
+        "
+? allow edit?
+    a.txt
+    - two
+    + 2
+    + zwei
+  it changes files
+→ edit a.txt
+? allow edit? a.txt
+  [y] once  [s] this session
+  [a] always  [n] no
+  [r REASON] no, and tell the model why
+allow?
+* TIME · Ctrl-C cancels · SESSION · script
+",
+    );
+}
+
+#[test]
 fn several_questions_are_gone_through_at_40_by_15() {
     let name = "several_questions_are_gone_through_at_40_by_15";
     let daemon = TestDaemon::start();
@@ -337,13 +363,26 @@ fn several_questions_are_gone_through_at_40_by_15() {
 
 #[test]
 fn two_terminals_show_what_the_other_one_typed() {
-    let name = "two_terminals_show_what_the_other_one_typed";
+    shared(
+        "two_terminals_show_what_the_other_one_typed",
+        (80, 24),
+        (60, 20),
+    );
+}
+
+#[test]
+fn a_small_terminal_and_a_large_one_show_what_the_other_one_typed() {
+    let name = "a_small_terminal_and_a_large_one_show_what_the_other_one_typed";
+    shared(name, (40, 15), (120, 40));
+}
+
+fn shared(name: &str, size: (u16, u16), other: (u16, u16)) {
     let daemon = TestDaemon::start();
-    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+    let Some(mut scene) = Scene::open(&daemon, name, size) else {
         return;
     };
     let line = command(&daemon, &format!("attach {}", scene.session));
-    scene.tmux.open_sized("other", &line, 60, 20);
+    scene.tmux.open_sized("other", &line, other.0, other.1);
     scene.clients(3);
     scene.tmux.type_text("other", "half a thought");
     scene.tmux.type_line("it", "say from the first");
@@ -363,10 +402,32 @@ fn two_terminals_show_what_the_other_one_typed() {
 }
 
 #[test]
-fn a_large_paste_folds_and_reaches_the_model_whole() {
-    let name = "a_large_paste_folds_and_reaches_the_model_whole";
+fn a_large_paste_folds_and_reaches_the_model_whole_at_80_by_24() {
+    pastes(
+        "a_large_paste_folds_and_reaches_the_model_whole_at_80_by_24",
+        (80, 24),
+    );
+}
+
+#[test]
+fn a_large_paste_folds_and_reaches_the_model_whole_at_40_by_15() {
+    pastes(
+        "a_large_paste_folds_and_reaches_the_model_whole_at_40_by_15",
+        (40, 15),
+    );
+}
+
+#[test]
+fn a_large_paste_folds_and_reaches_the_model_whole_at_120_by_40() {
+    pastes(
+        "a_large_paste_folds_and_reaches_the_model_whole_at_120_by_40",
+        (120, 40),
+    );
+}
+
+fn pastes(name: &str, size: (u16, u16)) {
     let daemon = TestDaemon::start();
-    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+    let Some(mut scene) = Scene::open(&daemon, name, size) else {
         return;
     };
     let paste = (1..=214)

@@ -63,7 +63,8 @@ resource! {
     )]
     pub trait TurnRpc {
         /// Begins a turn and answers after its first event is stored. While another runs: queued with `queue: true`,
-        /// else -32003. A repeated `token` returns the same turn.
+        /// else -32003. A repeated `token` returns the same turn. `@SERVER:URI` in the text puts a resource's text beneath it,
+        /// except with `mentions: false`, which is for text that no person wrote.
         #[method(name = "start", param_kind = map, with_extensions)]
         async fn start(
             &self,
@@ -72,6 +73,7 @@ resource! {
             images: Option<Vec<Image>>,
             token: Option<String>,
             queue: Option<bool>,
+            mentions: Option<bool>,
         ) -> Result<Started, ErrorObjectOwned>;
 
         /// A person's word into the running turn.

@@ -3,6 +3,7 @@
 use harness::binaries::root;
 use harness::client::TestClient;
 use harness::daemon::TestDaemon;
+use harness::dwell::Dwell;
 use harness::mcp::HttpServer;
 use harness::procfs;
 use harness::sandbox::Sandbox;
@@ -855,6 +856,16 @@ fn what_no_person_said_mentions_no_resource() {
     let piped = client.turn(&session, "say a\n\n```\n@fake:note://one\n```");
     let said = piped.one("turn_started")["text"].as_str().unwrap();
     assert!(!said.contains("<resource"), "{said}");
+    // What is piped alone is the prompt, and nobody's wish all the same; the same words of a person's are one.
+    let ask = || Dwell::new(&daemon).args(["ask", "-p", "script"]);
+    let text = "say a @fake:note://one";
+    assert_eq!(ask().stdin(text).ok(), "a @fake:note://one\n");
+    let typed = ask().args([text]).run();
+    assert!(
+        typed.stderr.contains("<resource server"),
+        "{}",
+        typed.stderr
+    );
 }
 
 #[test]

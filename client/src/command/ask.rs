@@ -126,6 +126,8 @@ struct Turn {
     tty: Option<Tty>,
     questions: Open,
     look: Look,
+    /// Of what is asked next.
+    writer: Writer,
     /// Where the reply is drawn as it grows.
     drawn: Option<Drawn>,
     consent: Consent,
@@ -140,6 +142,14 @@ enum Look {
     Whole,
     /// Events.
     Json,
+}
+
+/// Whose words a prompt is: what a person did not write mentions no resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writer {
+    Person,
+    /// A pipe, or this program of what a model said.
+    Program,
 }
 
 /// What was allowed beforehand.
@@ -178,6 +188,10 @@ impl Turn {
             tty,
             questions: Open::default(),
             look,
+            writer: match args.text.is_empty() {
+                true => Writer::Program,
+                false => Writer::Person,
+            },
             drawn,
             consent: match args.yes {
                 true => Consent::All,
@@ -190,9 +204,10 @@ impl Turn {
     async fn start(&mut self, session: &Session, text: &str) -> Result<(), Failure> {
         let token = open::token();
         let link = Rc::clone(&self.link);
+        let mentions = Some(self.writer == Writer::Person);
         let started = link.call(async |client| {
             let (session, text, token) = (session.id.clone(), text.into(), Some(token.clone()));
-            TurnRpcClient::start(client, session, text, None, token, None).await
+            TurnRpcClient::start(client, session, text, None, token, None, mentions).await
         });
         let (attached, started) = futures_util::future::join(self.follow.attach(), started).await;
         attached?;
@@ -372,6 +387,7 @@ impl Turn {
         let mut prompt = schema.prompt(text);
         for left in (0..=retries).rev() {
             self.start(session, &prompt).await?;
+            self.writer = Writer::Program;
             let (status, reply) = self.play().await?;
             if status != TurnStatus::Completed {
                 return self.end(status, &reply);

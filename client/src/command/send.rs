@@ -36,7 +36,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let started = link
         .call(async |client| {
             let (session, text, token) = (session.clone(), text.clone(), Some(token.clone()));
-            TurnRpcClient::start(client, session, text, None, token, Some(true)).await
+            TurnRpcClient::start(client, session, text, None, token, Some(true), None).await
         })
         .await?;
     match (started.turn, started.queued) {

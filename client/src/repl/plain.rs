@@ -274,7 +274,7 @@ impl Plain {
             .link
             .call(async |client| {
                 let (session, text, token) = (session.clone(), text.clone(), Some(token.clone()));
-                TurnRpcClient::start(client, session, text, None, token, Some(true)).await
+                TurnRpcClient::start(client, session, text, None, token, Some(true), None).await
             })
             .await?;
         // No line is read before it ends, even if its first event is not here yet.

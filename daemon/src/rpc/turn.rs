@@ -24,14 +24,21 @@ impl TurnRpcServer for Rpc {
         images: Option<Vec<Image>>,
         token: Option<String>,
         queue: Option<bool>,
+        mentions: Option<bool>,
     ) -> Result<Started, ErrorObjectOwned> {
         let about = Concerns::Session(&session);
         let context = self.check_controls(extensions, about, "start a turn")?;
         let images = images.unwrap_or_default();
         images.iter().try_for_each(check_image)?;
-        let text = self.sessions().with_resources(&session, text).await;
+        let text = match mentions {
+            Some(false) => text,
+            Some(true) | None => {
+                let whole = self.sessions().with_resources(&session, text).await;
+                whole.map_err(fail)?
+            }
+        };
         let prompt = Prompt {
-            text: text.map_err(fail)?,
+            text,
             images,
             token,
             client: context.client().map(|client| client.name),

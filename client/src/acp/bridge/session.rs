@@ -218,7 +218,7 @@ impl Open {
             }
             let (id, text, token) = (self.id.clone(), prompt.text.clone(), token.to_owned());
             let images = Some(prompt.images.clone()).filter(|images| !images.is_empty());
-            TurnRpcClient::start(client, id, text, images, Some(token), Some(true)).await
+            TurnRpcClient::start(client, id, text, images, Some(token), Some(true), None).await
         });
         let failure = match started.await {
             Ok(started) => {

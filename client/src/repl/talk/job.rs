@@ -64,7 +64,7 @@ pub(super) fn start(
             .call(async |client| {
                 let (session, text, token) = (session.clone(), text.clone(), Some(token.clone()));
                 let images = (!images.is_empty()).then(|| images.clone());
-                TurnRpcClient::start(client, session, text, images, token, Some(true)).await
+                TurnRpcClient::start(client, session, text, images, token, Some(true), None).await
             })
             .await;
         Ok(Done::Started { token, started })

@@ -32,7 +32,7 @@ use tokio_util::task::TaskTracker;
 pub struct Limits {
     /// The largest frame in bytes.
     pub frame: usize,
-    /// Calls in flight per connection; one more is refused as retryable.
+    /// Calls in flight per connection, a batch being one; one more is refused as retryable, if none ends in a moment.
     pub calls: u32,
     /// Connections; one more is told so and closed.
     pub connections: u32,

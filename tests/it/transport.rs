@@ -325,6 +325,35 @@ fn the_handshake_names_both_versions_when_they_differ() {
 }
 
 #[test]
+fn any_number_of_calls_that_are_answered_at_once_may_be_written_at_once() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let call = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "session/get", "params": {"session": session}});
+    let lines: String = (1000..2000).map(|id| format!("{}\n", call(id))).collect();
+    let mut writer = client.stream().try_clone().unwrap();
+    let writing = thread::spawn(move || writer.write_all(lines.as_bytes()).unwrap());
+    for id in 1000..2000 {
+        assert_eq!(client.response(id).unwrap()["id"], session.as_str());
+    }
+    writing.join().unwrap();
+    let batch: Vec<Value> = (3000..3500).map(call).collect();
+    client.send_raw(&Value::Array(batch));
+    let answers = client.take("the batch's answer", Value::is_array);
+    let answers = answers.as_array().unwrap();
+    let ids: Vec<u64> = answers
+        .iter()
+        .filter_map(|one| one["id"].as_u64())
+        .collect();
+    assert_eq!(
+        ids,
+        (3000..3500).collect::<Vec<_>>(),
+        "in the order of the calls"
+    );
+    assert!(answers.iter().all(|one| one.get("error").is_none()));
+}
+
+#[test]
 fn past_the_limit_of_calls_one_is_refused_and_a_cancel_still_gets_through() {
     let daemon = TestDaemon::start();
     let mut client = daemon.client();

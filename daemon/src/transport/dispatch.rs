@@ -1,11 +1,11 @@
 //! From a frame's content to running calls: looks methods up, counts what is in flight, hands answers to the one queue.
-//! Must never wait for a call before reading on, nor let a handler's panic reach anything but its own answer.
+//! Must never keep reading waiting for calls that take long, nor let a handler's panic reach anything but its own answer.
 
 use super::Service;
 use super::context::Context;
 use super::request::{self, Call, Content, Message, WireId, error_response};
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
 use jsonrpsee::Extensions;
 use jsonrpsee::core::server::{
     BoundedSubscriptions, MethodCallback, MethodResponse, MethodSink, SubscriptionState,
@@ -15,15 +15,24 @@ use protocol::error::{ErrorKind, RpcError};
 use serde_json::value::RawValue;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
+
+/// How long reading waits for calls in flight to end when they are as many as may be. Those that are answered at once are
+/// by then, so that a client may write any number of them; those that wait for something are not.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Runs one connection's calls.
 pub struct Dispatcher {
     service: Service,
     context: Arc<Context>,
-    /// One permit per call in flight. When none is left, a call is refused.
+    /// One permit per call in flight, and per batch of any number. When none is left, a call is refused.
     calls: Arc<Semaphore>,
+    /// Patience was in vain, and none has ended since: what comes is refused at once, for a cancel may be behind it.
+    stuck: AtomicBool,
     /// As many again for urgent methods, so that a flood of them is bounded too.
     urgent: Arc<Semaphore>,
     subscriptions: BoundedSubscriptions,
@@ -33,14 +42,18 @@ pub struct Dispatcher {
 /// A call that may run: its answer, or none where it was sent already or nobody wants it.
 struct Job {
     future: BoxFuture<'static, Option<Box<RawValue>>>,
-    permit: OwnedSemaphorePermit,
+    permit: Permit,
 }
 
+/// Kept until the answer is queued.
+type Permit = Arc<OwnedSemaphorePermit>;
+
 /// How a call arrived.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone)]
 enum Arrival {
     Alone,
-    InBatch,
+    /// With the batch's permit, if there was one.
+    InBatch(Option<Permit>),
 }
 
 impl Dispatcher {
@@ -49,6 +62,7 @@ impl Dispatcher {
         let calls = service.limits.calls as usize;
         Self {
             calls: Arc::new(Semaphore::new(calls)),
+            stuck: AtomicBool::new(false),
             urgent: Arc::new(Semaphore::new(calls)),
             subscriptions: BoundedSubscriptions::new(service.limits.subscriptions),
             service,
@@ -61,7 +75,7 @@ impl Dispatcher {
     pub async fn handle(&self, frame: &[u8]) {
         match request::read(frame, self.service.limits.batch) {
             Content::Single(message) => self.single(message).await,
-            Content::Batch(messages) => self.batch(messages),
+            Content::Batch(messages) => self.batch(messages).await,
         }
     }
 
@@ -73,7 +87,7 @@ impl Dispatcher {
     }
 
     async fn single(&self, message: Message<'_>) {
-        match self.job(message, Arrival::Alone) {
+        match self.job(message, Arrival::Alone).await {
             Ok(Some(job)) => {
                 let context = Arc::clone(&self.context);
                 self.tasks.spawn(async move {
@@ -90,42 +104,47 @@ impl Dispatcher {
         }
     }
 
-    fn batch(&self, messages: Vec<Message<'_>>) {
-        let jobs: Vec<_> = messages
-            .into_iter()
-            .map(|message| self.job(message, Arrival::InBatch))
-            .collect();
-        let context = Arc::clone(&self.context);
-        self.tasks.spawn(async move {
-            // The permits are kept until the whole answer is queued.
-            let mut permits = Vec::new();
-            let answers = join_all(jobs.into_iter().filter_map(|job| match job {
+    /// All of it is one answer, so it takes one permit; so many of its calls run at once as may alone.
+    async fn batch(&self, messages: Vec<Message<'_>>) {
+        let permit = self.room().await;
+        let (mut futures, mut permits) = (Vec::with_capacity(messages.len()), Vec::new());
+        for message in messages {
+            match self.job(message, Arrival::InBatch(permit.clone())).await {
                 Ok(Some(job)) => {
+                    futures.push(job.future);
                     permits.push(job.permit);
-                    Some(job.future)
                 }
-                Ok(None) => None,
-                Err(answer) => Some(std::future::ready(Some(answer)).boxed()),
-            }))
-            .await;
-            let answers: Vec<_> = answers.into_iter().flatten().collect();
+                Ok(None) => {}
+                Err(answer) => futures.push(std::future::ready(Some(answer)).boxed()),
+            }
+        }
+        let context = Arc::clone(&self.context);
+        let at_once = self.service.limits.calls as usize;
+        self.tasks.spawn(async move {
+            let answers = stream::iter(futures).buffered(at_once);
+            let answers: Vec<_> = answers.filter_map(std::future::ready).collect().await;
             if !answers.is_empty()
                 && let Ok(whole) = serde_json::value::to_raw_value(&answers)
             {
                 context.send(whole).await;
             }
+            // Kept until the whole answer is queued.
             drop(permits);
         });
     }
 
     /// The work that a message asks for; `Err` with the answer to what is refused.
-    fn job(&self, message: Message<'_>, arrival: Arrival) -> Result<Option<Job>, Box<RawValue>> {
+    async fn job(
+        &self,
+        message: Message<'_>,
+        arrival: Arrival,
+    ) -> Result<Option<Job>, Box<RawValue>> {
         match message {
             Message::Response => Ok(None),
             Message::Invalid(id, error) => Err(error_response(&id, error)),
             Message::Call(call) => {
                 let id = call.id.clone();
-                match (self.prepare(call, arrival), id) {
+                match (self.prepare(call, arrival).await, id) {
                     (Ok(job), _) => Ok(Some(job)),
                     (Err(error), Some(id)) => Err(error_response(&id, error)),
                     (Err(error), None) => {
@@ -137,16 +156,16 @@ impl Dispatcher {
         }
     }
 
-    fn prepare(&self, call: Call<'_>, arrival: Arrival) -> Result<Job, RpcError> {
+    async fn prepare(&self, call: Call<'_>, arrival: Arrival) -> Result<Job, RpcError> {
         let found = self.service.methods.method_with_name(&call.method);
         let (name, callback) = found.ok_or_else(|| no_method(&call.method))?;
-        let permit = self.permit(name)?;
+        let permit = self.permit(name, &arrival).await?;
         let params = Params::new(call.params.map(RawValue::get)).into_owned();
         let mut extensions = Extensions::new();
         extensions.insert(Arc::clone(&self.context));
         let future = match callback {
             MethodCallback::Subscription(_) => {
-                self.subscription(name, callback, &call, arrival, params, extensions)?
+                self.subscription(name, callback, &call, &arrival, params, extensions)?
             }
             plain => self.method(name, plain, call.id.clone(), params, extensions),
         };
@@ -161,19 +180,36 @@ impl Dispatcher {
         })
     }
 
-    fn permit(&self, name: &'static str) -> Result<OwnedSemaphorePermit, RpcError> {
-        let pool = if self.service.urgent.contains(&name) {
-            &self.urgent
-        } else {
-            &self.calls
+    async fn permit(&self, name: &'static str, arrival: &Arrival) -> Result<Permit, RpcError> {
+        let permit = match arrival {
+            _ if self.service.urgent.contains(&name) => {
+                let urgent = Arc::clone(&self.urgent).try_acquire_owned();
+                urgent.ok().map(Arc::new)
+            }
+            Arrival::Alone => self.room().await,
+            Arrival::InBatch(permit) => permit.clone(),
         };
-        Arc::clone(pool).try_acquire_owned().map_err(|_| {
+        permit.ok_or_else(|| {
             let limit = self.service.limits.calls;
             RpcError::new(
                 ErrorKind::Overloaded,
                 format!("{name} is refused: {limit} calls of this connection are in flight"),
             )
         })
+    }
+
+    /// A permit, if there is one or will be in a moment.
+    async fn room(&self) -> Option<Permit> {
+        if let Ok(permit) = Arc::clone(&self.calls).try_acquire_owned() {
+            self.stuck.store(false, Ordering::Relaxed);
+            return Some(Arc::new(permit));
+        }
+        if self.stuck.load(Ordering::Relaxed) {
+            return None;
+        }
+        let soon = timeout(PATIENCE, Arc::clone(&self.calls).acquire_owned()).await;
+        self.stuck.store(soon.is_err(), Ordering::Relaxed);
+        soon.ok()?.ok().map(Arc::new)
     }
 
     fn method(
@@ -209,7 +245,7 @@ impl Dispatcher {
         name: &'static str,
         callback: &MethodCallback,
         call: &Call<'_>,
-        arrival: Arrival,
+        arrival: &Arrival,
         params: Params<'static>,
         extensions: Extensions,
     ) -> Result<BoxFuture<'static, Option<Box<RawValue>>>, RpcError> {
@@ -217,7 +253,7 @@ impl Dispatcher {
         let MethodCallback::Subscription(callback) = callback.clone() else {
             return Err(refused(ErrorKind::Internal, "is no subscription"));
         };
-        if arrival == Arrival::InBatch {
+        if matches!(arrival, Arrival::InBatch(_)) {
             let why = "cannot be part of a batch: send it alone";
             return Err(refused(ErrorKind::InvalidRequest, why));
         }

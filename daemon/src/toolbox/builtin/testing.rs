@@ -38,7 +38,12 @@ impl Bench {
     }
 
     pub(in crate::toolbox) fn cwd(&self) -> PathBuf {
-        self.folder.path().join("work").join(&self.below)
+        let work = self.folder.path().join("work");
+        // What is joined with nothing ends in a slash.
+        match self.below.as_os_str().is_empty() {
+            true => work,
+            false => work.join(&self.below),
+        }
     }
 
     /// From now on tools work in this folder of it.

@@ -4,6 +4,7 @@
 mod exports;
 mod jsdoc;
 mod jstype;
+mod literal;
 mod properties;
 
 use super::tree::{children, line, parse, slice};

@@ -1,6 +1,7 @@
 //! The declarations of the recorded scripts, and noise for the three readers.
 
 mod hints;
+mod jsdoc;
 mod noise;
 mod types;
 

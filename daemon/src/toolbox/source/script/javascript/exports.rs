@@ -2,6 +2,7 @@
 //! Must never look into functions: only what the module does when it is loaded counts.
 
 use super::super::tree::{field, line, named, slice};
+use super::literal;
 use tree_sitter::Node;
 
 /// A function that can be called by name.
@@ -105,7 +106,7 @@ impl<'t> Finder<'t, '_> {
                 .into_iter()
                 .filter(|part| part.kind() == "variable_declarator")
                 .filter_map(|part| {
-                    let value = part.child_by_field_name("value");
+                    let value = part.child_by_field_name("value").map(assigned);
                     Some((name(part)?, value.filter(|value| is_function(*value))?))
                 })
                 .collect(),
@@ -119,6 +120,13 @@ impl<'t> Finder<'t, '_> {
             "expression_statement" => {
                 for expression in named(statement) {
                     self.assignment(expression, statement);
+                }
+            }
+            // `const run = exports.run = ...`
+            "lexical_declaration" | "variable_declaration" => {
+                let values = named(statement).into_iter();
+                for value in values.filter_map(|part| part.child_by_field_name("value")) {
+                    self.assignment(value, statement);
                 }
             }
             _ => {}
@@ -169,21 +177,49 @@ impl<'t> Finder<'t, '_> {
         ) else {
             return;
         };
-        let to: String = slice(left, self.text).split_whitespace().collect();
         if right.kind() == "assignment_expression" {
             self.assignment(right, statement);
         }
-        if to == "module.exports" || to == "exports" {
-            self.object(right, statement);
-            return;
-        }
-        let name = to
-            .strip_prefix("module.exports.")
-            .or_else(|| to.strip_prefix("exports."));
-        let Some(name) = name.filter(|name| !name.contains(['.', '[', '('])) else {
+        let Some(path) = self.path(left) else {
             return;
         };
-        self.value(name, right, statement);
+        let right = assigned(right);
+        match path
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .as_slice()
+        {
+            ["exports"] | ["module", "exports"] => self.object(right, statement),
+            ["exports", name] | ["module", "exports", name] => self.value(name, right, statement),
+            _ => {}
+        }
+    }
+
+    /// The names that lead to what is assigned to, `a.b` and `a["b"]`.
+    fn path(&self, node: Node<'t>) -> Option<Vec<String>> {
+        let mut names = Vec::new();
+        let mut node = node;
+        loop {
+            match node.kind() {
+                "identifier" => {
+                    names.push(slice(node, self.text).to_owned());
+                    names.reverse();
+                    return Some(names);
+                }
+                "member_expression" => {
+                    names.push(field(node, "property", self.text)?.to_owned());
+                }
+                "subscript_expression" => {
+                    let index = field(node, "index", self.text)?;
+                    let (name, rest) = literal::string(index)?;
+                    rest.is_empty().then_some(())?;
+                    names.push(name);
+                }
+                _ => return None,
+            }
+            node = node.child_by_field_name("object")?;
+        }
     }
 
     fn object(&mut self, object: Node<'t>, statement: Node<'t>) {
@@ -200,7 +236,10 @@ impl<'t> Finder<'t, '_> {
                 }
                 "pair" => {
                     let key = field(part, "key", self.text).unwrap_or_default();
-                    let key = key.trim_matches(['"', '\'']).to_owned();
+                    let key = match literal::string(key) {
+                        Some((name, _)) => name,
+                        None => key.to_owned(),
+                    };
                     if let Some(value) = part.child_by_field_name("value") {
                         self.value(&key, value, part);
                     }
@@ -253,6 +292,16 @@ impl<'t> Finder<'t, '_> {
             self.exports.named.push(export);
         }
     }
+}
+
+/// What a chain of assignments assigns in the end.
+fn assigned(mut value: Node<'_>) -> Node<'_> {
+    while value.kind() == "assignment_expression"
+        && let Some(right) = value.child_by_field_name("right")
+    {
+        value = right;
+    }
+    value
 }
 
 fn is_function(node: Node<'_>) -> bool {

@@ -1,5 +1,6 @@
 //! Types as JSDoc writes them, as JSON Schemas. A type that nobody here knows allows everything.
 
+use super::literal;
 use crate::toolbox::source::script::{is_whole, of_parts};
 use serde_json::{Map, Value, json};
 
@@ -42,6 +43,7 @@ impl Type {
 pub(super) type Known<'k> = &'k dyn Fn(&str) -> Option<Type>;
 
 pub(super) fn read_type(text: &str, known: Known<'_>) -> Result<Type, String> {
+    let text = &uncommented(text);
     let mut reader = Reader {
         rest: text,
         depth: 0,
@@ -59,6 +61,7 @@ pub(super) fn read_type(text: &str, known: Known<'_>) -> Result<Type, String> {
 
 /// The first argument of a function's type, `(args: T) => R` or `function(T): R`; None when it is another type.
 pub(super) fn read_argument(text: &str, known: Known<'_>) -> Option<Type> {
+    let text = uncommented(text);
     let text = text.trim();
     let bare = text.strip_prefix("function").map(str::trim_start);
     let inner = bare.unwrap_or(text).strip_prefix('(')?;
@@ -76,21 +79,50 @@ pub(super) fn read_argument(text: &str, known: Known<'_>) -> Option<Type> {
     reader.union().ok()
 }
 
-/// Where what was opened before the text is closed.
-fn closing(text: &str) -> Option<usize> {
-    let (mut depth, mut quote) = (0_usize, None);
+/// Where what was opened before the text is closed. Texts in quotes and comments hold no brackets; a quote that does not
+/// end within its line is none.
+pub(super) fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut skipped = 0;
     for (at, c) in text.char_indices() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
-            (None, '\'' | '"' | '`') => quote = Some(c),
-            (None, '(' | '[' | '{') => depth += 1,
-            (None, ')' | ']' | '}') if depth == 0 => return Some(at),
-            (None, ')' | ']' | '}') => depth -= 1,
+        if at < skipped {
+            continue;
+        }
+        let rest = &text[at..];
+        match c {
+            '\'' | '"' | '`' => skipped = at + quoted(rest).unwrap_or(1),
+            '/' if rest.starts_with("//") => skipped = at + rest.find('\n').unwrap_or(rest.len()),
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' if depth == 0 => return Some(at),
+            ')' | ']' | '}' => depth -= 1,
             _ => {}
         }
     }
     None
+}
+
+/// How long the text in quotes is that begins here.
+fn quoted(text: &str) -> Option<usize> {
+    let (_, rest) = literal::string(text)?;
+    let length = text.len() - rest.len();
+    let is_one_line = text.starts_with('`') || !text[..length].contains('\n');
+    is_one_line.then_some(length)
+}
+
+/// Without the comments, each of which goes on to the end of its line.
+fn uncommented(text: &str) -> String {
+    let mut bare = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if rest.starts_with("//") {
+            rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
+            continue;
+        }
+        let length = quoted(rest).unwrap_or(c.len_utf8());
+        bare.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    bare
 }
 
 /// What stands before a part of a tuple.
@@ -257,6 +289,16 @@ impl<'t> Reader<'t, '_> {
 
     fn one(&mut self) -> Result<Type, String> {
         let nullable = self.take("?");
+        self.rest = self.rest.trim_start();
+        // Alone it stands for a type that nobody knows.
+        if nullable
+            && (self.rest.is_empty()
+                || self
+                    .rest
+                    .starts_with(['|', '&', ',', ';', ')', ']', '}', '>']))
+        {
+            return Ok(Type::of(json!({})));
+        }
         self.take("!");
         let mut kind = self.atom()?;
         loop {
@@ -301,19 +343,17 @@ impl<'t> Reader<'t, '_> {
             return Ok(Type::of(json!({})));
         }
         self.rest = self.rest.trim_start();
-        if let Some(quote) = self.rest.chars().next().filter(|c| "\"'`".contains(*c)) {
-            return self.literal(quote);
+        if self.rest.starts_with(['"', '\'', '`']) {
+            return self.literal();
         }
         self.name()
     }
 
-    fn literal(&mut self, quote: char) -> Result<Type, String> {
-        let inner = &self.rest[1..];
-        let end = inner
-            .find(quote)
-            .ok_or("a type has a string that does not end")?;
-        self.rest = &inner[end + 1..];
-        Ok(Type::of(json!({"enum": [&inner[..end]]})))
+    fn literal(&mut self) -> Result<Type, String> {
+        let (text, rest) =
+            literal::string(self.rest).ok_or("a type has a string that does not end")?;
+        self.rest = rest;
+        Ok(Type::of(json!({"enum": [text]})))
     }
 
     fn word(&mut self) -> &'t str {
@@ -399,17 +439,14 @@ impl<'t> Reader<'t, '_> {
             }
             let quoted = self.rest.starts_with(['"', '\'']);
             let name = if quoted {
-                let quote = self.rest.chars().next().unwrap_or_default();
-                let inner = &self.rest[1..];
-                let end = inner
-                    .find(quote)
-                    .ok_or("a type has a name that does not end")?;
-                self.rest = &inner[end + 1..];
-                &inner[..end]
+                let (name, rest) =
+                    literal::string(self.rest).ok_or("a type has a name that does not end")?;
+                self.rest = rest;
+                name
             } else {
                 match self.word() {
-                    "readonly" if self.goes_on() => self.word(),
-                    word => word,
+                    "readonly" if self.goes_on() => self.word().to_owned(),
+                    word => word.to_owned(),
                 }
             };
             if name.is_empty() {
@@ -423,10 +460,10 @@ impl<'t> Reader<'t, '_> {
             } else {
                 Type::of(json!({}))
             };
-            properties.insert(name.to_owned(), kind.schema);
             if !optional && !kind.optional {
-                required.push(Value::from(name));
+                required.push(Value::from(name.as_str()));
             }
+            properties.insert(name, kind.schema);
             if !self.take(",") {
                 self.take(";");
             }

@@ -1,9 +1,10 @@
 //! The properties of a function's one argument: from its own block, or from the typedef that its `@param` names.
 
 use super::jsdoc::{Block, Tag};
-use super::jstype::{Known, Type, read_argument, read_type};
+use super::jstype::{Known, Type, closing, read_argument, read_type};
+use super::literal;
 use super::{Declaration, Problem};
-use crate::toolbox::source::script::trimmed;
+use crate::toolbox::source::script::{is_whole as is_whole_number, trimmed};
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -53,10 +54,7 @@ impl<'b> Typedefs<'b> {
         let known = |name: &str| self.kind(name, &inside);
         let properties = entries(block, PROPERTY, &known).ok()?;
         let kind = match properties.is_empty() {
-            true => {
-                let tag = block.tags.iter().find(|tag| tag.name == "typedef")?;
-                read_type(braces(&tag.body)?.0, &known).ok()?
-            }
+            true => read_type(meant(block)?.0, &known).ok()?,
             false => Type::of(object(nested(properties).ok()?)),
         };
         let weight = kind.schema.to_string().len();
@@ -78,10 +76,23 @@ fn object(entries: Vec<Entry>) -> Value {
 const PROPERTY: &[&str] = &["property", "prop"];
 const PARAM: &[&str] = &["param", "arg", "argument"];
 
+/// `@typedef {type} Name`, or the name alone: then its type or its properties stand in tags of their own.
 fn typedef(block: &Block) -> Option<&str> {
     let tag = block.tags.iter().find(|tag| tag.name == "typedef")?;
-    let (_, rest) = braces(&tag.body)?;
+    let rest = match tag.body.starts_with('{') {
+        true => braces(&tag.body)?.1,
+        false => &tag.body,
+    };
     rest.split_whitespace().next()
+}
+
+/// The type that a typedef's block says it is, and the line that does.
+fn meant(block: &Block) -> Option<(&str, usize)> {
+    let mut tags = block.tags.iter();
+    tags.find_map(|tag| match tag.name.as_str() {
+        "typedef" | "type" => Some((braces(&tag.body)?.0, tag.line)),
+        _ => None,
+    })
 }
 
 fn callback(block: &Block) -> Option<&str> {
@@ -111,7 +122,8 @@ pub(super) fn fill(
         (true, Some(named)) if !named.is_empty() => named,
         (true, _) => {
             by_name(&declaration.function, &params, parameters)?;
-            of_params(params)
+            is_told(&params, parameters, typedefs, &known)?;
+            of_params(params, parameters)
         }
     };
     for entry in nested(entries)? {
@@ -132,12 +144,8 @@ fn of_type(doc: &Block, typedefs: &Typedefs<'_>, known: Known<'_>) -> Result<Vec
         if let Some(block) = typedefs.callbacks.get(text) {
             return entries(block, PARAM, known);
         }
-        let meant = typedefs.by_name.get(text).and_then(|block| {
-            let tag = block.tags.iter().find(|tag| tag.name == "typedef")?;
-            Some(braces(&tag.body)?.0.trim())
-        });
-        match meant {
-            Some(meant) => text = meant,
+        match typedefs.by_name.get(text).and_then(|block| meant(block)) {
+            Some((meant, _)) => text = meant.trim(),
             None => break,
         }
     }
@@ -172,21 +180,67 @@ fn by_name(function: &str, params: &[Entry], parameters: &[&str]) -> Result<(), 
     Err(Problem::new(param.line, message))
 }
 
+/// Of an argument whose type is only a name everything is lost where that name says nothing.
+fn is_told(
+    params: &[Entry],
+    parameters: &[&str],
+    typedefs: &Typedefs<'_>,
+    known: Known<'_>,
+) -> Result<(), Problem> {
+    let Some(first) = params
+        .first()
+        .filter(|first| is_whole(first, params, parameters))
+    else {
+        return Ok(());
+    };
+    let Some(name) = first.kind.name() else {
+        return Ok(());
+    };
+    let prefix = format!("{}.", first.path);
+    let is_record = first.schema["type"] == "object";
+    if is_record || params.iter().any(|param| param.path.starts_with(&prefix)) {
+        return Ok(());
+    }
+    let block = typedefs.by_name.get(name);
+    if let Some((text, line)) = block.and_then(|block| meant(block)) {
+        read_type(text, known).map_err(|why| Problem::new(line, why))?;
+    }
+    let why = match (block, name) {
+        (Some(_), _) => format!("the typedef {name} names no property"),
+        (None, "import") => "its type is another file's".to_owned(),
+        (None, _) => format!("no typedef in this file is called {name}"),
+    };
+    let message = format!(
+        "what {} holds is not told: {why}; describe it by a @typedef with @property here, or by @param {{type}} {0}.name",
+        first.path
+    );
+    Err(Problem::new(first.line, message))
+}
+
+/// Whether the first parameter stands for the function's one argument, not for a property of it.
+fn is_whole(first: &Entry, params: &[Entry], parameters: &[&str]) -> bool {
+    params.len() == 1 || parameters.contains(&first.path.as_str())
+}
+
 /// `args.a` is the property a, where args is the first parameter; without dots the parameters themselves are meant.
-fn of_params(params: Vec<Entry>) -> Vec<Entry> {
+fn of_params(params: Vec<Entry>, parameters: &[&str]) -> Vec<Entry> {
     let Some(first) = params.first().map(|first| first.path.clone()) else {
         return params;
     };
     let prefix = format!("{first}.");
     let is_inside = |param: &Entry| param.path.starts_with(&prefix);
     if !params.iter().any(is_inside) {
-        let is_whole =
+        let is_object =
             |param: &Entry| param.schema["type"] == "object" || param.kind.name().is_some();
-        return match params.as_slice() {
-            [only] if only.schema["properties"].is_object() => members(only),
+        let is_only = params.len() == 1;
+        let is_one = |param: &Entry| is_only || parameters.contains(&param.path.as_str());
+        return match params.first() {
+            Some(first) if is_one(first) && first.schema["properties"].is_object() => {
+                members(first)
+            }
             _ => params
                 .into_iter()
-                .filter(|param| !is_whole(param))
+                .filter(|param| !(is_object(param) && is_one(param)))
                 .collect(),
         };
     }
@@ -259,8 +313,9 @@ fn entry(tag: &Tag, known: Known<'_>) -> Result<Entry, Problem> {
     let bare = name.trim().trim_end_matches('?');
     let required = !kind.optional && bare == name.trim();
     let mut schema = kind.schema.clone();
-    if let Some(default) = default.filter(|default| !default.is_empty()) {
-        insert(&mut schema, "default", default_of(default, &kind.schema));
+    let default = default.filter(|default| !default.is_empty());
+    if let Some(default) = default.and_then(|default| default_of(default, &kind.schema)) {
+        insert(&mut schema, "default", default);
     }
     let description = described(text);
     if !description.is_empty() {
@@ -283,35 +338,17 @@ fn insert(schema: &mut Value, key: &str, value: Value) {
 
 /// The text in the braces that a tag begins with, and what follows them.
 fn braces(body: &str) -> Option<(&str, &str)> {
-    let body = body.trim_start();
-    let mut depth = 0_usize;
-    for (at, c) in body.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth > 0 => depth -= 1,
-            _ if depth == 0 => return None,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some((&body[1..at], &body[at + 1..]));
-        }
-    }
-    None
+    let inner = body.trim_start().strip_prefix('{')?;
+    let end = closing(inner)?;
+    inner[end..]
+        .starts_with('}')
+        .then(|| (&inner[..end], &inner[end + 1..]))
 }
 
 /// The name, in brackets where it is optional, and what follows it.
 fn name(rest: &str) -> Option<(&str, &str)> {
-    let end = if rest.starts_with('[') {
-        let mut depth = 0_usize;
-        let close = rest.char_indices().find(|(_, c)| {
-            match c {
-                '[' => depth += 1,
-                ']' => depth -= 1,
-                _ => {}
-            }
-            depth == 0
-        });
-        close?.0 + 1
+    let end = if let Some(inner) = rest.strip_prefix('[') {
+        closing(inner)? + 2
     } else {
         rest.find(char::is_whitespace).unwrap_or(rest.len())
     };
@@ -328,17 +365,55 @@ fn described(text: &str) -> String {
     }
 }
 
-/// As JSON where it is some and the type is no string, else as text.
-fn default_of(default: &str, schema: &Value) -> Value {
-    let quoted = ['"', '\''].into_iter().find_map(|quote| {
-        default
-            .strip_prefix(quote)
-            .and_then(|rest| rest.strip_suffix(quote))
-    });
-    match (quoted, serde_json::from_str(default)) {
-        (Some(inner), _) => inner.into(),
-        (None, Ok(value)) if schema["type"] != "string" => value,
-        _ => default.into(),
+/// The value that a default is, where the type allows it; none for what is only known when the script runs.
+fn default_of(default: &str, schema: &Value) -> Option<Value> {
+    const NOTHING: &[&str] = &["undefined", "null", "NaN", "Infinity", "-Infinity"];
+    if NOTHING.contains(&default) {
+        return None;
+    }
+    if let Some(value) = literal::read(default)
+        && allows(schema, &value)
+    {
+        return Some(value);
+    }
+    // A text needs no quotes here.
+    let is_quoted = default.starts_with(['"', '\'', '`']);
+    let is_text = !is_quoted && !is_expression(default);
+    let text = Value::from(default);
+    (is_text && allows(schema, &text)).then_some(text)
+}
+
+/// A call, a function, or something new.
+fn is_expression(text: &str) -> bool {
+    let called = text.split('(').next().unwrap_or_default();
+    let is_name = |c: char| c.is_alphanumeric() || "_$.".contains(c);
+    let is_call = text.ends_with(')') && !called.is_empty() && called.chars().all(is_name);
+    is_call || text.starts_with("new ") || text.contains("=>")
+}
+
+/// Whether a value is of the type, as far as that is told.
+fn allows(schema: &Value, value: &Value) -> bool {
+    if let Some(all) = schema["anyOf"].as_array() {
+        return all.iter().any(|one| allows(one, value));
+    }
+    if let Some(choices) = schema["enum"].as_array() {
+        return choices.contains(value);
+    }
+    match (schema["type"].as_str(), value) {
+        (Some("string"), value) => value.is_string(),
+        (Some("boolean"), value) => value.is_boolean(),
+        (Some("integer"), value) => is_whole_number(value),
+        (Some("number"), value) => value.is_number(),
+        (Some("object"), Value::Object(members)) => members.iter().all(|(name, member)| {
+            let inner = &schema["properties"][name];
+            inner.is_null() || allows(inner, member)
+        }),
+        (Some("object"), _) => false,
+        (Some("array"), Value::Array(items)) => {
+            items.iter().all(|item| allows(&schema["items"], item))
+        }
+        (Some("array"), _) => false,
+        _ => true,
     }
 }
 

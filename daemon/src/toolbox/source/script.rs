@@ -13,7 +13,7 @@ mod tree;
 
 use bash::Passed;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Files above this are no scripts that somebody wrote.
@@ -46,6 +46,8 @@ pub struct Declaration {
     pub function: String,
     /// How a bash script is given each property.
     pub passed: BTreeMap<String, Passed>,
+    /// Those of the required that a variable of the environment may say instead.
+    pub bound: BTreeSet<String>,
 }
 
 /// What a file offers, and what its author should know about it.

@@ -107,6 +107,9 @@ fn declaration(command: &CommandValue, text: &str) -> Result<Declaration, Proble
             return Err(Problem::new(line, message));
         }
         declaration.property(&name, parameter.schema(), parameter.required);
+        if parameter.required && parameter.is_bound() {
+            declaration.bound.insert(name.clone());
+        }
         declaration.passed.insert(name, parameter.passed());
     }
     Ok(declaration)

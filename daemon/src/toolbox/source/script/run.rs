@@ -124,7 +124,9 @@ pub fn tool(script: &Arc<Script>, declaration: &Arc<Declaration>) -> Tool {
         declaration: Arc::clone(declaration),
         shown: shown.map(|own| tool.shown(own).to_owned()).collect(),
     };
-    let required = declaration.required.iter();
+    // Whether a variable says one of them is known when it runs: then the script itself asks for it.
+    let is_asked = |name: &&String| !declaration.bound.contains(*name);
+    let required = declaration.required.iter().filter(is_asked);
     required
         .fold(tool, |tool, name| tool.required(name))
         .handler(runner)

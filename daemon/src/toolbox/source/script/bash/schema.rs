@@ -15,6 +15,8 @@ pub(super) struct Parameter<'v> {
     item: Item,
     choice: Option<&'v ChoiceValue>,
     default: Option<&'v DefaultValue>,
+    /// The variable that says it where no argument does.
+    variable: Option<&'v str>,
 }
 
 #[derive(PartialEq)]
@@ -61,6 +63,7 @@ impl<'v> From<&'v FlagOptionValue> for Parameter<'v> {
             item: Item::of(option.notations.first().map(String::as_str)),
             choice: option.choice.as_ref(),
             default: option.default.as_ref(),
+            variable: option.env.as_deref(),
         }
     }
 }
@@ -80,6 +83,7 @@ impl<'v> From<&'v PositionalValue> for Parameter<'v> {
             item: Item::of(Some(&positional.notation)),
             choice: positional.choice.as_ref(),
             default: positional.default.as_ref(),
+            variable: positional.env.as_deref(),
         }
     }
 }
@@ -92,6 +96,10 @@ impl Parameter<'_> {
             Some(option) if option.prefixed => Passed::Prefix(option.long_name.clone()),
             Some(option) => Passed::Option(option.long_name.clone()),
         }
+    }
+
+    pub(super) fn is_bound(&self) -> bool {
+        self.variable.is_some()
     }
 
     pub(super) fn schema(&self) -> Value {

@@ -105,6 +105,15 @@ fn variable(id: &str) -> String {
     format!("argc_{}", id.replace(['-', '.', ':', '@'], "_"))
 }
 
+fn lacks(name: &str, variable: Option<&str>) -> String {
+    match variable {
+        Some(variable) => {
+            format!("{name} is required, as the environment variable {variable} is not set")
+        }
+        None => format!("{name} is required"),
+    }
+}
+
 fn is_given(value: Option<&Value>) -> Option<&Value> {
     value.filter(|value| !value.is_null())
 }
@@ -129,7 +138,7 @@ impl Assignments<'_> {
         let given = given.or_else(|| self.bound(option.env.as_ref()));
         let Some(given) = given else {
             if option.required {
-                return Err(format!("{name} is required"));
+                return Err(lacks(&name, option.env.as_deref()));
             }
             self.default(&variable, option.default.as_ref());
             return Ok(());
@@ -163,7 +172,7 @@ impl Assignments<'_> {
         let Some(given) = given else {
             if positional.required {
                 let name = bash::property(&positional.id);
-                return Err(format!("{name} is required"));
+                return Err(lacks(&name, positional.env.as_deref()));
             }
             let word = self.default(&variable, positional.default.as_ref());
             self.positionals.extend(word);

@@ -322,3 +322,20 @@ async fn the_sessions_own_beginning_of_bash_is_kept() {
     let result = run_in(&bench, "t.sh", script, json!({})).await;
     assert_eq!(result["output"], "begun begun", "{result}");
 }
+
+#[tokio::test]
+async fn a_required_option_may_come_from_the_variable_that_it_is_bound_to() {
+    let text = "# @describe T.\n# @option --tok! $DWELL_TEST_TOK T\nmain() { echo \"tok=$argc_tok\"; }\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n";
+    let bench = Bench::new();
+    let result = run_in(&bench, "b.sh", text, json!({})).await;
+    let why = result["error"].as_str().unwrap_or_default();
+    assert!(
+        why.contains("tok is required") && why.contains("DWELL_TEST_TOK"),
+        "{result}"
+    );
+    bench.write("my root/.env", "DWELL_TEST_TOK=from file\n");
+    let result = run_in(&bench, "b.sh", text, json!({})).await;
+    assert_eq!(result["output"], "tok=from file", "{result}");
+    let result = run_in(&bench, "b.sh", text, json!({"tok": "given"})).await;
+    assert_eq!(result["output"], "tok=given", "{result}");
+}

@@ -134,9 +134,24 @@ fn doc(function: Node<'_>, text: &str) -> Doc {
     let string = first
         .filter(|node| node.kind() == "expression_statement")
         .and_then(|node| named(*node).first().copied())
+        .map(within)
         .filter(|node| ["string", "concatenated_string"].contains(&node.kind()));
     let string = string.and_then(|node| literal::string(slice(node, text)));
     docstring::read(&string.unwrap_or_default())
+}
+
+/// What stands in parentheses, where there is one thing in them.
+fn within(mut node: Node<'_>) -> Node<'_> {
+    while node.kind() == "parenthesized_expression" {
+        let inner = named(node)
+            .into_iter()
+            .find(|node| node.kind() != "comment");
+        match inner {
+            Some(inner) => node = inner,
+            None => break,
+        }
+    }
+    node
 }
 
 fn declaration(

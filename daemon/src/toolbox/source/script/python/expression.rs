@@ -21,7 +21,7 @@ pub(super) enum Expression {
     /// A list or a tuple.
     List(Vec<Expression>),
     Pairs(Vec<(Expression, Expression)>),
-    /// `f(a, b=c)`: what is named in it.
+    /// `f(a, b=c)`: what is not named has no name.
     Call(String, Vec<(String, Expression)>),
 }
 
@@ -229,7 +229,7 @@ impl Reader<'_> {
                 Some(name) => arguments.push((name, self.either()?)),
                 None => {
                     self.rest = before;
-                    self.either()?;
+                    arguments.push((String::new(), self.either()?));
                 }
             }
             if !self.take(",") {

@@ -48,6 +48,7 @@ pub(super) fn read(text: &str, names: &Names) -> Hint {
             names,
             depth: 0,
             left: MOST,
+            inside: Vec::new(),
         }
         .hint(&expression),
         None => Hint::of(json!({})),
@@ -59,6 +60,8 @@ struct Types<'n> {
     depth: usize,
     /// How much more may be looked at.
     left: usize,
+    /// The records on the way here.
+    inside: Vec<String>,
 }
 
 impl Types<'_> {
@@ -117,6 +120,10 @@ impl Types<'_> {
     }
 
     fn record(&mut self, name: &str) -> Value {
+        if self.inside.iter().any(|known| known == name) {
+            return json!({"type": "object"});
+        }
+        self.inside.push(name.to_owned());
         let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
         for field in self.names.record(name).unwrap_or_default() {
             let hint = expression(&field.hint).map_or(Hint::of(json!({})), |hint| self.hint(&hint));
@@ -135,10 +142,12 @@ impl Types<'_> {
             }
             properties.insert(field.name.clone(), schema.into());
         }
+        self.inside.pop();
         json!({"type": "object", "properties": properties, "required": required})
     }
 
     fn generic(&mut self, name: &str, parts: &[Expression]) -> Hint {
+        let name = self.names.original(name);
         match (name, parts) {
             ("Optional", [inner]) => Hint {
                 optional: true,
@@ -159,7 +168,9 @@ impl Types<'_> {
                 description: about.iter().find_map(annotation),
                 ..self.hint(inner)
             },
-            ("Required" | "NotRequired" | "Final" | "ClassVar", [inner]) => self.hint(inner),
+            ("Required" | "NotRequired" | "Final" | "ClassVar" | "InitVar", [inner]) => {
+                self.hint(inner)
+            }
             ("dict" | "Dict" | "Mapping" | "MutableMapping", [_, value]) => {
                 let value = self.hint(value).schema;
                 match value.as_object().is_none_or(serde_json::Map::is_empty) {

@@ -11,6 +11,12 @@ pub(super) fn string(text: &str) -> Option<String> {
         let (part, after) = one(rest)?;
         whole.push_str(&part);
         rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == '\\');
+        // Between those in parentheses there may be comments.
+        while rest.starts_with('#') {
+            rest = rest
+                .split_once('\n')
+                .map_or("", |(_, rest)| rest.trim_start());
+        }
     }
     Some(whole)
 }

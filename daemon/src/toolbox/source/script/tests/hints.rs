@@ -139,3 +139,59 @@ fn choices_beside_choices_and_numbers_without_end() {
         .to_string()
     );
 }
+
+#[test]
+fn a_name_that_was_imported_by_another_is_what_it_was() {
+    let text = "from typing import Optional as Opt, List as L\nfrom enum import IntEnum as IE\nimport enum\n\
+        from dataclasses import dataclass as dc\n\n\
+        class G(IE):\n    Y = 2\n    Z = enum.auto()\n\n\
+        class S(enum.StrEnum):\n    FOO = enum.auto()\n    BAR = 'b'\n\n\
+        class N(enum.Enum):\n    A = enum.auto()\n    B = enum.auto()\n\n\
+        @dc\nclass P:\n    x: Opt[int] = None\n\n\
+        def run(a: L[int], b: Opt[str] = None, g: G = G.Z, s: S = None, n: N = None, p: P = None):\n    \"\"\"D.\"\"\"\n";
+    let found = declared(text);
+    assert_eq!(
+        found["properties"],
+        json!({
+            "a": {"type": "array", "items": {"type": "integer"}},
+            "b": {"type": "string"},
+            "g": {"type": "integer", "enum": [2, 3], "default": 3},
+            "s": {"type": "string", "enum": ["foo", "b"]},
+            "n": {"type": "integer", "enum": [1, 2]},
+            "p": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": []},
+        })
+    );
+    assert_eq!(found["required"], json!(["a"]));
+}
+
+#[test]
+fn a_record_has_what_its_constructor_takes() {
+    let text = "@dataclass\nclass B:\n    a: str\n    b: int = field(default=4)\n    c: Optional['B'] = None\n    \
+        d: list[int] = field(default_factory=lambda: [1])\n    e: str = field(repr=False)\n    f: int = field(init=False, default=3)\n    \
+        g: InitVar[int] = 1\n    _: KW_ONLY\n\n\
+        class M(BaseModel):\n    n: int = Field(..., description='x')\n    m: int = Field(7)\n\n\
+        def run(b: B, m: M):\n    \"\"\"D.\"\"\"\n";
+    let found = declared(text);
+    assert_eq!(
+        found["properties"]["b"],
+        json!({"type": "object", "properties": {
+            "a": {"type": "string"},
+            "b": {"type": "integer", "default": 4},
+            "c": {"type": "object"},
+            "d": {"type": "array", "items": {"type": "integer"}},
+            "e": {"type": "string"},
+            "g": {"type": "integer", "default": 1},
+        }, "required": ["a", "e"]})
+    );
+    assert_eq!(
+        found["properties"]["m"],
+        json!({"type": "object", "properties": {"n": {"type": "integer"}, "m": {"type": "integer", "default": 7}}, "required": ["n"]})
+    );
+}
+
+#[test]
+fn a_docstring_may_stand_in_parentheses() {
+    let text = "def run(a: str):\n    (\"Concat \"  # one\n     \"doc.\")\n    return a\n";
+    let found = declare(Language::Python, Kind::Tool, "t", text.as_bytes()).unwrap();
+    assert_eq!(found.declarations[0].description, "Concat doc.");
+}

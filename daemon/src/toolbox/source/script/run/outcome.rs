@@ -91,7 +91,9 @@ async fn success(call: &Call, said: &str) -> Map<String, Value> {
         return output(capped(call, said).await.into());
     }
     match serde_json::from_str(text) {
-        Ok(Value::Object(fields)) => fields,
+        // The result has an `ok` of its own, which says how the call ended.
+        Ok(Value::Object(fields)) if fields.get("ok").is_none_or(|ok| *ok == true) => fields,
+        Ok(fields @ Value::Object(_)) => output(fields),
         // A number that JSON would write in another way is not one that may be changed.
         Ok(value) if value.is_array() || value.is_boolean() || stands_as(&value, text) => {
             output(value)

@@ -32,9 +32,11 @@ def items(values, depth):
 
 
 def members(value, depth):
-    each = [
-        quoted(key if isinstance(key, str) else str(key)) + ": " + text_of(item, depth + 1) for key, item in value.items()
-    ]
+    names = [key if isinstance(key, str) else str(key) for key in value]
+    if len(set(names)) < len(names):
+        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        raise ValueError(f"the result holds a dict with two keys that are both {twice!r} in JSON")
+    each = [quoted(name) + ": " + text_of(item, depth + 1) for name, item in zip(names, value.values())]
     return "{" + ", ".join(each) + "}"
 
 

@@ -20,19 +20,33 @@ function plain(value, seen = []) {
   if (seen.includes(value)) throw new TypeError("the result holds itself");
   const inside = [...seen, value];
   const each = (item) => plain(item, inside);
+  const isBoxed = [String, Number, Boolean, BigInt].some((kind) => value instanceof kind);
+  if (isBoxed) return plain(value.valueOf());
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
   if (value instanceof RegExp || value instanceof URL) return String(value);
   if (value instanceof Error) return { name: value.name, message: value.message };
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return bytes(value);
   if (Array.isArray(value)) return value.map(each);
   if (typeof value.toJSON === "function") return each(value.toJSON());
-  if (value instanceof Map) {
-    return Object.fromEntries([...value].map(([key, item]) => [typeof key === "string" ? key : JSON.stringify(plain(key)), each(item)]));
-  }
+  if (value instanceof Map) return fromMap(value, each);
   if (value instanceof Set) return [...value].map(each);
   if (typeof value[Symbol.iterator] === "function") return [...value].map(each);
   const members = Object.entries(value).filter(([, item]) => item !== undefined);
+  const tag = Object.prototype.toString.call(value).slice(8, -1);
+  if (members.length === 0 && tag !== "Object" && tag !== "Arguments" && tag !== "Module") {
+    throw new TypeError(`the result holds a ${tag}, which cannot be written as JSON`);
+  }
   return Object.fromEntries(members.map(([key, item]) => [key, each(item)]));
+}
+
+function fromMap(map, each) {
+  const members = new Map();
+  for (const [key, item] of map) {
+    const name = typeof key === "string" ? key : json(plain(key));
+    if (members.has(name)) throw new TypeError(`the result holds a Map with two keys that are both ${JSON.stringify(name)} in JSON`);
+    members.set(name, each(item));
+  }
+  return Object.fromEntries(members);
 }
 
 // As JSON, with whole numbers of any length as they are.

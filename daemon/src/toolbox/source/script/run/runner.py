@@ -22,16 +22,29 @@ def given():
     return make_scanner(Form)(text, 0)[0]
 
 
+def reach(folder):
+    """Lets a script import what lies beside it, which never stands in the place of the standard library."""
+    if sys.path and sys.path[0] == "":
+        del sys.path[0]
+    library = os.path.dirname(os.__file__)
+    own = (library, os.path.join(library, "lib-dynload"))
+    last = max((at for at, place in enumerate(sys.path) if place in own), default=-1)
+    sys.path.insert(last + 1, folder)
+
+
 def load(file, source):
     # The parts of importlib that are there already: the rest of it takes longer than the script.
     from _frozen_importlib import module_from_spec
     from _frozen_importlib_external import spec_from_file_location
 
     folder, name = os.path.split(file)
-    sys.path[0] = folder
+    reach(folder)
     sys.argv = [file]
     sys.dont_write_bytecode = True
     stem = os.path.splitext(name)[0]
+    if stem in getattr(sys, "stdlib_module_names", ()):
+        # What else imports that name means the library's.
+        stem += "_tool"
     module = module_from_spec(spec_from_file_location(stem, file))
     sys.modules[stem] = module
     with open(source or file, "rb") as text:
@@ -124,6 +137,14 @@ def call(function, arguments):
     return value
 
 
+def encoded(text):
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Half of a character is none.
+        return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
+
+
 def main():
     file, name, source, writing = sys.argv[1:5]
     arguments = given()
@@ -138,7 +159,7 @@ def main():
         exec(writing, writer)
         value = writer["text_of"](value)
     with open(os.environ["LLM_OUTPUT"], "ab") as output:
-        output.write(value.encode("utf-8", "replace"))
+        output.write(encoded(value))
 
 
 main()

@@ -424,3 +424,88 @@ async fn what_is_refused_is_named_as_a_model_knows_it() {
         "ran"
     );
 }
+
+#[tokio::test]
+async fn what_is_no_json_is_converted_or_named() {
+    let js = "/**\n * D.\n * @param {Object} args\n * @param {string} args.k - K\n */\nexports.run = ({ k }) => eval(k);\n";
+    let py = "def run(k: str):\n    \"\"\"D.\"\"\"\n    return eval(k)\n";
+    for (name, text, expression, expected) in [
+        (
+            "k.js",
+            js,
+            "[new String('s'), new Number(5), new Boolean(false), Object(5n)]",
+            json!(["s", 5, false, 5]),
+        ),
+        (
+            "k.js",
+            js,
+            "new Map([[1, 'a'], ['2', 'b']])",
+            json!({"1": "a", "2": "b"}),
+        ),
+        (
+            "k.js",
+            js,
+            "({a: Object.create(null), b: new (class A {})()})",
+            json!({"a": {}, "b": {}}),
+        ),
+        (
+            "k.js",
+            js,
+            "({ok: 'text'})",
+            json!({"output": {"ok": "text"}}),
+        ),
+        ("k.py", py, "'a\\ud800b'", json!("a\u{fffd}b")),
+        (
+            "k.py",
+            py,
+            "{'ok': 'text'}",
+            json!({"output": {"ok": "text"}}),
+        ),
+        (
+            "k.py",
+            py,
+            "{1: 'a', '2': 'b'}",
+            json!({"1": "a", "2": "b"}),
+        ),
+    ] {
+        let mut result = run(name, text, json!({"k": expression})).await;
+        result.as_object_mut().unwrap().remove("ok");
+        let expected = match expected {
+            Value::Object(_) => expected,
+            value => json!({"output": value}),
+        };
+        assert_eq!(result, expected, "{name} {expression}");
+    }
+    for (name, text, expression, named) in [
+        ("k.js", js, "new WeakMap()", "WeakMap"),
+        ("k.js", js, "new Response('x')", "Response"),
+        ("k.js", js, "({p: Promise.resolve(1)})", "Promise"),
+        ("k.js", js, "new Map([[1, 'a'], ['1', 'b']])", "two keys"),
+        ("k.py", py, "{1: 'a', '1': 'b'}", "two keys"),
+        ("k.py", py, "{None: 1, 'None': 2}", "two keys"),
+    ] {
+        let result = run(name, text, json!({"k": expression})).await;
+        let why = result["error"].as_str().unwrap_or_default();
+        assert!(why.contains(named), "{name} {expression}: {result}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_of_python_never_stands_in_the_place_of_a_library() {
+    let bench = Bench::new();
+    bench.write(
+        "my root/tools/typing.py",
+        "raise RuntimeError('not the library')\n",
+    );
+    bench.write(
+        "my root/tools/helper.py",
+        "def help():\n    return 'helped'\n",
+    );
+    let email = "import smtplib\nimport email.message\nimport helper\nfrom typing import Optional\n\
+        def run(a: Optional[str] = None):\n    \"\"\"D.\"\"\"\n    return helper.help() + email.message.__name__\n";
+    let result = run_in(&bench, "email.py", email, json!({})).await;
+    assert_eq!(result["output"], "helpedemail.message", "{result}");
+    let weather = "import urllib.request\nimport email.parser\ndef run():\n    \"\"\"D.\"\"\"\n    return email.parser.__name__\n";
+    let result = run_in(&bench, "weather.py", weather, json!({})).await;
+    assert_eq!(result["output"], "email.parser", "{result}");
+}

@@ -44,6 +44,13 @@ pub(crate) async fn settle(
         .call(async |client| AgentRpcClient::agent_list(client, Some(cwd.to_owned())).await)
         .await?;
     let Some(agent) = listed.agents.iter().find(|agent| agent.name == *name) else {
+        let index = format!("agents/{name}/index.yaml");
+        if let Some(why) = listed.problems.iter().find(|why| why.contains(&index)) {
+            return Err(
+                Failure::new(format!("the agent {name} cannot be read: {why}"))
+                    .exit(Exit::NotFound),
+            );
+        }
         let names: Vec<_> = listed
             .agents
             .iter()

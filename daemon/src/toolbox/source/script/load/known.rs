@@ -2,6 +2,7 @@
 //! A file that was good and no longer is keeps what it declared, and the content that it declared it with.
 
 use super::super::{Declaration, Declared, Problem, content, declare};
+use super::syntax::{Source, fault_of_edit};
 use super::{Kind, Language};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -68,7 +69,21 @@ impl Known {
             Ok(time) => (time, None),
             Err(problem) => (None, Some(problem.told(path))),
         };
-        let reading = match (declare(language, kind, &stem, &bytes), earlier) {
+        let bytes: Arc<[u8]> = bytes.into();
+        let declared = declare(language, kind, &stem, &bytes).map_err(|why| why.told(path));
+        let declared = declared.and_then(|declared| {
+            let edited = earlier.as_ref().filter(|good| good.source != bytes);
+            let fault = edited.and_then(|good| {
+                let edited = Source {
+                    file: path.to_owned(),
+                    language,
+                    text: Arc::clone(&bytes),
+                };
+                fault_of_edit(edited, Arc::clone(&good.source))
+            });
+            fault.map_or(Ok(declared), Err)
+        });
+        let reading = match (declared, earlier) {
             (Ok(declared), _) => Reading {
                 digest,
                 shared: declared
@@ -79,7 +94,7 @@ impl Known {
                     .collect(),
                 declared,
                 timeout: time,
-                source: bytes.into(),
+                source: bytes,
                 problem,
                 kind,
             },
@@ -90,12 +105,11 @@ impl Known {
                 timeout: earlier.timeout,
                 source: Arc::clone(&earlier.source),
                 problem: Some(format!(
-                    "{}; until that is mended, the tool is and runs as it was before",
-                    problem.told(path)
+                    "{problem}; until that is mended, the tool is and runs as it was before"
                 )),
                 kind,
             },
-            (Err(problem), None) => return Err(problem.told(path)),
+            (Err(problem), None) => return Err(problem),
         };
         let reading = Arc::new(reading);
         self.lock().put(path, &reading);

@@ -1,5 +1,5 @@
 //! What the languages' own readers say of scripts. Nothing of a script is run, only taken apart.
-//! Only for a person who asks: each file costs a process.
+//! Only for a person who asks, and for an edit of a file that was good: each costs a process.
 
 use super::Language;
 use crate::process::{self, Exit, Spawn};
@@ -68,6 +68,30 @@ pub async fn faults(sources: Vec<Source>, env: &BTreeMap<String, String>) -> Vec
     found.into_values().collect()
 }
 
+/// What is wrong with a text that takes the place of a good one, as the programs say that the daemon itself would start.
+/// Blocks, on a thread of its own, so that it does not matter who asks.
+pub(super) fn fault_of_edit(edited: Source, good: Arc<[u8]>) -> Option<String> {
+    let utf8 = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let mut env: BTreeMap<_, _> = std::env::vars_os().filter_map(utf8).collect();
+    env.retain(|name, _| !READS_MORE.contains(&name.as_str()));
+    let looking = std::thread::spawn(move || {
+        let mut building = tokio::runtime::Builder::new_current_thread();
+        let runtime = building.enable_all().build().ok()?;
+        runtime.block_on(async {
+            let said = fault(&edited, &env).await?;
+            // Where the good one is not taken either, another program runs them.
+            let good = Source {
+                text: good,
+                ..edited.clone()
+            };
+            fault(&good, &env).await.is_none().then_some(said)
+        })
+    });
+    looking.join().ok().flatten()
+}
+
 async fn fault(source: &Source, env: &BTreeMap<String, String>) -> Option<String> {
     let said = match source.language {
         Language::Bash => {
@@ -77,8 +101,10 @@ async fn fault(source: &Source, env: &BTreeMap<String, String>) -> Option<String
                 text: text.into_bytes().into(),
                 ..source.clone()
             };
-            let said = read(&source, env, "bash", &["-n"]).await;
-            said.map(|said| of_bash(&said))
+            let said = read(&source, env, "bash", &["-n"]).await?;
+            // The script may switch its patterns on, which nobody does where nothing is run.
+            let more = read(&source, env, "bash", &["-n", "-O", "extglob"]).await;
+            more.map(|_| of_bash(&said))
         }
         Language::Python => {
             let name = source.file.to_string_lossy();

@@ -117,6 +117,55 @@ fn a_broken_edit_keeps_what_was_good_and_says_so() {
 }
 
 #[test]
+fn an_edit_that_only_the_language_itself_refuses_keeps_what_was_good() {
+    let place = Place::new();
+    let js = "/** D.\n * @param {Object} args */\nexports.run = () => {\n  let a;\n};\n";
+    let py = "def run():\n    \"\"\"D.\"\"\"\n    pass\n";
+    for (name, good, bad, line, fine) in [
+        (
+            "b.sh",
+            GOOD,
+            "# @describe D.\nmain() {\n if true; echo; }\n",
+            "line 3",
+            "# @describe D.\nshopt -s extglob\nmain() {\n ls !(*.txt|a)\n}\n".to_owned(),
+        ),
+        (
+            "j.js",
+            js,
+            &js.replace("let a;", "let a; let a;"),
+            "line 4",
+            js.replace("let a", "let b"),
+        ),
+        (
+            "p.py",
+            py,
+            &py.replace("pass", "break"),
+            "line 3",
+            py.replace("pass", "return 1"),
+        ),
+    ] {
+        let file = place.write(&format!("home/.agents/tools/{name}"), good);
+        assert_eq!(place.names(Own::Ignored).1, Vec::<String>::new(), "{name}");
+        fs::write(&file, bad).unwrap();
+        let reading = place.scripts.shared.known.read(&file, Kind::Tool).unwrap();
+        assert_eq!(*reading.source, *good.as_bytes(), "{name}");
+        let why = reading.problem.as_deref().unwrap_or_default();
+        assert!(
+            why.starts_with(&format!("{}: {line}: ", file.display()))
+                && why.ends_with("as it was before"),
+            "{name}: {why}"
+        );
+        fs::write(&file, &fine).unwrap();
+        let reading = place.scripts.shared.known.read(&file, Kind::Tool).unwrap();
+        assert_eq!(
+            (&reading.problem, &*reading.source),
+            (&None, fine.as_bytes()),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn an_edit_of_the_same_length_is_seen_at_once() {
     let place = Place::new();
     let file = place.write("home/.agents/tools/t.sh", GOOD);

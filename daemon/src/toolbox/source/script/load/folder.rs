@@ -129,10 +129,6 @@ impl Folder {
     pub(super) fn list_agent(&self, name: &str) -> AgentFiles {
         let dir = self.agent(name);
         let mut files = AgentFiles::default();
-        let own = ["sh", "js", "py"].map(|end| dir.join(format!("tools.{end}")));
-        if let Some(own) = own.iter().find(|path| path.exists()) {
-            self.add_as(own, Kind::Agent, &mut files.listing);
-        }
         match chosen(&dir) {
             Ok(names) => {
                 let tools = self.root.dir.join("tools");
@@ -148,6 +144,11 @@ impl Folder {
                 // What it chose nobody knows: never more than that.
                 files.chosen = Some(Vec::new());
             }
+        }
+        // What comes later wins: of two tools of one name the agent's own is the one that it means.
+        let own = ["sh", "js", "py"].map(|end| dir.join(format!("tools.{end}")));
+        if let Some(own) = own.iter().find(|path| path.exists()) {
+            self.add_as(own, Kind::Agent, &mut files.listing);
         }
         files
     }

@@ -311,3 +311,18 @@ fn two_hundred_files_are_read_once() {
         "{cold:?} {warm:?}"
     );
 }
+
+#[test]
+fn an_agents_own_tool_comes_before_a_shared_one_of_its_name() {
+    let place = Place::new();
+    place.write("home/.agents/tools/good.sh", GOOD);
+    place.write("home/.agents/agents/a/index.yaml", "description: A.\n");
+    place.write("home/.agents/agents/a/tools.txt", "good.sh\n");
+    let own = "def good():\n    \"\"\"Own.\"\"\"\n";
+    place.write("home/.agents/agents/a/tools.py", own);
+    let work = place.root.path().join("work");
+    let (_, files) = place.scripts.agent(&work, Own::Ignored, "a").unwrap();
+    let loaded = place.scripts.load(files.listing(), None);
+    let last = loaded.tools.iter().rfind(|tool| tool.name() == "good");
+    assert_eq!(last.unwrap().description(), "Own.");
+}

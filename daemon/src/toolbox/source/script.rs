@@ -4,6 +4,7 @@
 pub mod agent;
 mod bash;
 mod content;
+mod deep;
 mod javascript;
 pub mod load;
 mod python;
@@ -122,11 +123,16 @@ pub fn declare(
         ));
     }
     let text = text(bytes)?;
-    match language {
-        Language::Bash => bash::declare(kind, stem, text),
-        Language::JavaScript => javascript::declare(kind, stem, text),
-        Language::Python => python::declare(kind, stem, text),
-    }
+    let read = || {
+        let declared = match language {
+            Language::Bash => bash::declare(kind, stem, text),
+            Language::JavaScript => javascript::declare(kind, stem, text),
+            Language::Python => python::declare(kind, stem, text),
+        };
+        declared.and_then(deep::checked)
+    };
+    let too_odd = || Err(Problem::new(1, "too odd to be read"));
+    deep::on_own_stack(read).unwrap_or_else(too_odd)
 }
 
 /// Whether a file has a function of this name that can be called, be it no tool.
@@ -134,11 +140,12 @@ fn has_function(language: Language, bytes: &[u8], name: &str) -> bool {
     let Ok(text) = text(bytes) else {
         return false;
     };
-    match language {
+    let look = || match language {
         Language::Bash => bash::has_command(text, name),
         Language::JavaScript => javascript::has_export(text, name),
         Language::Python => python::has_function(text, name),
-    }
+    };
+    deep::on_own_stack(look).unwrap_or(false)
 }
 
 /// Without the mark that some editors put first.

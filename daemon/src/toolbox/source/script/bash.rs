@@ -32,6 +32,12 @@ pub(super) fn declare(kind: Kind, stem: &str, text: &str) -> Result<Declared, Pr
 /// What argc makes of the script.
 pub(super) fn export(stem: &str, text: &str) -> Result<CommandValue, Problem> {
     let prepared = source::prepared(text);
+    if let Some(line) = source::line_of_long_notation(&prepared) {
+        return Err(Problem::new(
+            line,
+            format!("a notation of more than {} characters", source::NOTATION),
+        ));
+    }
     // A file that its library cannot bear takes no other along.
     match std::panic::catch_unwind(|| argc::export(&prepared, stem)) {
         Ok(exported) => exported.map_err(|error| problem(&error.to_string())),

@@ -14,6 +14,29 @@ pub(super) fn prepared(text: &str) -> String {
     prepared
 }
 
+/// The longest that stands between `<` and `>`: argc goes one call deeper for each character.
+pub(super) const NOTATION: usize = 2000;
+
+/// Where a tag has a longer one, if any has.
+pub(super) fn line_of_long_notation(prepared: &str) -> Option<usize> {
+    let is_long = |line: &str| {
+        let body = tag(line, &["option", "arg", "flag"]).unwrap_or_default();
+        let after = body.split_once(" <").map_or("", |(_, after)| after);
+        let mut open = 1_usize;
+        let end = after.chars().position(|c| {
+            match c {
+                '<' => open += 1,
+                '>' => open -= 1,
+                _ => {}
+            }
+            open == 0
+        });
+        // One that is not closed goes to the end of its line.
+        end.unwrap_or_else(|| after.chars().count()) > NOTATION
+    };
+    Some(prepared.lines().position(is_long)? + 1)
+}
+
 /// argc calls an option without a notation by its name, so that `--num` would be a number. Only `<NUM>` says so.
 fn untyped(line: &str) -> String {
     let Some(body) = tag(line, &["option", "arg"]) else {

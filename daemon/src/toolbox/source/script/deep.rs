@@ -79,27 +79,26 @@ mod tests {
         refused(Language::JavaScript, &script("", &within));
     }
 
+    /// Whether it is refused or anything is taken: a stack that overflows would end this process.
     #[test]
-    fn names_that_lead_to_names_without_end_are_refused() {
+    fn names_that_lead_to_names_without_end_end_nobody() {
         let named: String = (1..300)
             .map(|n| format!("/** @typedef {{{{a: T{}}}}} T{n} */\n", n - 1))
             .collect();
-        let declared = declare(
+        let text = script(&format!("/** @typedef {{string}} T0 */\n{named}"), "T299");
+        drop(declare(
             Language::JavaScript,
             Kind::Tool,
             "t",
-            script(&format!("/** @typedef {{string}} T0 */\n{named}"), "T299").as_bytes(),
-        );
-        // Either is well: what is too deep is refused, or anything is taken.
-        assert!(declared.is_err() || declared.is_ok());
+            text.as_bytes(),
+        ));
         let classes: String = (1..300)
             .map(|n| format!("@dataclass\nclass C{n}:\n    a: C{}\n", n - 1))
             .collect();
         let text = format!(
             "from dataclasses import dataclass\n@dataclass\nclass C0:\n    a: str\n{classes}\ndef run(x: C299):\n    \"\"\"T.\"\"\"\n"
         );
-        let declared = declare(Language::Python, Kind::Tool, "t", text.as_bytes());
-        assert!(declared.is_err() || declared.is_ok());
+        drop(declare(Language::Python, Kind::Tool, "t", text.as_bytes()));
     }
 
     #[test]

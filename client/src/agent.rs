@@ -19,6 +19,13 @@ pub(crate) struct Asked {
     var: Vec<String>,
 }
 
+impl Asked {
+    /// Whether one was named.
+    pub(crate) fn is_given(&self) -> bool {
+        self.agent.is_some()
+    }
+}
+
 /// An agent with all it needs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Agent {

@@ -1,6 +1,7 @@
 //! The command line: options that every command has, and how a command's end becomes an exit code.
 
 use crate::command::Command;
+use crate::command::new::Wanted;
 use crate::connect::{Speak, Start};
 use crate::error::Failure;
 use crate::link::Link;
@@ -10,13 +11,16 @@ use crate::place::Place;
 use clap::Parser;
 use protocol::daemon::DaemonRpcClient;
 use protocol::version::{PROTOCOL, RELEASE};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// Agent sessions that stay: a terminal for dwelld.
 ///
-/// Without a command: goes on with this directory's newest session, or begins one.
+/// Without a command: goes on with this directory's newest session, or begins one, and says the prompt there. With
+/// options of a new session: begins one.
 #[derive(Debug, Parser)]
 #[command(name = "dwell", disable_version_flag = true, after_help = AFTER)]
+#[command(override_usage = "dwell [OPTIONS] [PROMPT]\n       dwell [OPTIONS] COMMAND")]
 struct Cli {
     /// The daemon's socket [default: dwell.sock in the runtime directory] [env: DWELL_SOCKET]
     #[arg(long, global = true, value_name = "PATH")]
@@ -30,8 +34,62 @@ struct Cli {
     #[arg(long, global = true, value_name = "HOST", conflicts_with = "socket")]
     host: Option<String>,
 
+    #[command(flatten, next_help_heading = "Options of a new session")]
+    wanted: Wanted,
+
+    /// What to say at once
+    #[arg(value_name = "PROMPT")]
+    prompt: Option<String>,
+
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+impl Cli {
+    /// What is to be done.
+    fn command(self) -> Result<Command, Failure> {
+        let wanted = self.wanted.is_anything();
+        match (self.command, self.prompt) {
+            (Some(_), _) if wanted => Err(Failure::usage(
+                "what is said of a new session goes behind the command: `dwell new -p NAME`",
+            )),
+            (Some(command), _) => Ok(command),
+            (None, Some(word)) if !word.contains(char::is_whitespace) => Err(no_command(&word)),
+            (None, Some(_)) if !std::io::stdout().is_terminal() => Err(Failure::usage(
+                "`dwell PROMPT` needs a terminal: `dwell ask` answers anywhere",
+            )),
+            (None, prompt) => Ok(Command::unnamed(self.wanted, prompt)),
+        }
+    }
+}
+
+/// The first word, where it was taken for a prompt and what stands behind it makes no sense for one.
+fn mistaken(error: &clap::Error, first: Option<String>) -> Option<String> {
+    let word =
+        first.filter(|word| !word.starts_with('-') && !word.contains(char::is_whitespace))?;
+    let odd = matches!(
+        error.kind(),
+        clap::error::ErrorKind::UnknownArgument | clap::error::ErrorKind::InvalidSubcommand
+    );
+    let is_command = command().find_subcommand(&word).is_some();
+    (odd && !is_command).then_some(word)
+}
+
+/// A word alone is more likely a command's name than a prompt.
+fn no_command(word: &str) -> Failure {
+    let names = command();
+    let names = names.get_subcommands().flat_map(|command| {
+        std::iter::once(command.get_name()).chain(command.get_visible_aliases())
+    });
+    let near = names
+        .map(|name| (strsim::jaro(word, name), name))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(likeness, _)| *likeness > 0.7);
+    let failure = Failure::usage(format!("no command is called \"{word}\""));
+    failure.hint(match near {
+        Some((_, name)) => format!("is `dwell {name}` meant? (a prompt of one word: `dwell ask`)"),
+        None => "`dwell --help` lists them (a prompt of one word: `dwell ask`)".to_owned(),
+    })
 }
 
 const AFTER: &str = "\
@@ -66,6 +124,11 @@ pub(crate) fn main() -> i32 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            if let Some(word) = mistaken(&error, std::env::args().nth(1)) {
+                let failure = no_command(&word);
+                report(&failure);
+                return failure.exit as i32;
+            }
             let _ = error.print();
             return error.exit_code();
         }
@@ -83,15 +146,19 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let named = || std::env::var("DWELL_HOST").ok();
     let host = cli
         .host
+        .clone()
         .or_else(|| named().filter(|_| cli.socket.is_none()));
     let host = host.filter(|host| !host.is_empty());
-    let place = Place::find(cli.socket, host.as_deref())?;
+    let place = Place::find(cli.socket.clone(), host.as_deref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let result = match cli.version {
         true => runtime.block_on(tell_versions(place)),
-        false => runtime.block_on(cli.command.unwrap_or_default().run(place)),
+        false => {
+            let command = cli.command()?;
+            runtime.block_on(command.run(place))
+        }
     };
     // A thread that waits for the terminal must not hold up the end.
     runtime.shutdown_background();

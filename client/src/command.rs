@@ -15,7 +15,7 @@ mod ls;
 mod man;
 mod mcp;
 mod model;
-mod new;
+pub(crate) mod new;
 mod pick;
 mod providers;
 mod proxy;
@@ -125,9 +125,13 @@ commands! {
     Schema => schema,
 }
 
-impl Default for Command {
-    fn default() -> Self {
-        Self::Attach(attach::Args::default())
+impl Command {
+    /// What is done where no command is named: what is said of a new session makes one; else the newest goes on.
+    pub(crate) fn unnamed(wanted: new::Wanted, opening: Option<String>) -> Self {
+        match wanted.is_anything() {
+            true => Self::New(new::Args::here(wanted, opening)),
+            false => Self::Attach(attach::Args::here(opening)),
+        }
     }
 }
 

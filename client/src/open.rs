@@ -33,6 +33,11 @@ impl Model {
         named.filter(|name| !name.is_empty())
     }
 
+    /// Whether the command line says anything of it.
+    pub(crate) fn is_given(&self) -> bool {
+        self.provider.is_some() || self.model.is_some() || self.toolbox.value().is_some()
+    }
+
     /// Whether a person chose what to talk to.
     pub(crate) fn is_named(&self) -> bool {
         self.provider().is_some()

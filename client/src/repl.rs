@@ -52,8 +52,12 @@ pub(crate) async fn pick(link: &Rc<Link>) -> Result<Option<Session>, Failure> {
     })
 }
 
-/// Runs until the person leaves.
-pub(crate) async fn run(link: Rc<Link>, session: Session) -> Result<(), Failure> {
+/// Runs until the person leaves. What was to be said at once is said when the session stands there.
+pub(crate) async fn run(
+    link: Rc<Link>,
+    session: Session,
+    mut opening: Option<String>,
+) -> Result<(), Failure> {
     let mut session = session;
     let mut console = None;
     loop {
@@ -63,8 +67,8 @@ pub(crate) async fn run(link: Rc<Link>, session: Session) -> Result<(), Failure>
             console = Some(Console::start(link.place(), &session.cwd)?);
         }
         let left = match &mut console {
-            Some(console) => talk::run(Rc::clone(&link), &session, console).await?,
-            None => plain::run(Rc::clone(&link), &session).await?,
+            Some(console) => talk::run(Rc::clone(&link), &session, console, opening.take()).await?,
+            None => plain::run(Rc::clone(&link), &session, opening.take()).await?,
         };
         match left {
             Leave::Detach => {

@@ -1,10 +1,14 @@
 //! The client as a person and as a script use it: what goes to which stream, exit codes, every subcommand once.
 
+use harness::binaries::binaries;
 use harness::daemon::TestDaemon;
 use harness::dwell::{AutoStarted, Dwell, Ran};
 use harness::model::{Answer, FakeModel};
+use harness::pty::Pty;
 use harness::sandbox::Sandbox;
+use harness::wait::SOON;
 use serde_json::{Value, json};
+use std::process::Command;
 
 #[test]
 fn on_a_fresh_machine_the_first_command_answers_through_every_part() {
@@ -277,6 +281,55 @@ fn the_daemon_is_started_and_stopped_by_hand() {
     Dwell::alone(&sandbox).args(["daemon", "stop"]).ok();
     let status = Dwell::alone(&sandbox).args(["daemon", "status"]).run();
     assert_ne!(status.code, Some(0), "{}", status.stdout);
+}
+
+#[test]
+fn a_prompt_behind_dwell_is_said_in_the_newest_session_or_in_a_new_one() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let open = |args: &[&str], shows: &str| {
+        let mut command = Command::new(&binaries().client);
+        daemon.apply(&mut command);
+        command
+            .env("DWELL_SOCKET", daemon.socket())
+            .env("TERM", "xterm-256color")
+            .args(args);
+        let mut pty = Pty::spawn(command);
+        pty.until(shows, SOON).expect("the prompt is answered");
+        pty.write("/exit\r");
+    };
+    open(
+        &["-p", "script", "-t", "Camels", "say one camel"],
+        "one camel",
+    );
+    open(&["say two camels"], "two camels");
+    let listed = client.call("session/list", json!({}))["sessions"].clone();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed[0]["title"], "Camels");
+    open(&["-p", "script", "say three camels"], "three camels");
+    let listed = client.call("session/list", json!({}))["sessions"].clone();
+    assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+}
+
+#[test]
+fn a_mistyped_command_is_no_prompt() {
+    let daemon = TestDaemon::start();
+    for args in [&["lst"][..], &["lst", "--json"], &["lst", "-n", "3"]] {
+        let ran = Dwell::new(&daemon).args(args.iter().copied()).run();
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("no command is called \"lst\""),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("`dwell list`"), "{}", ran.stderr);
+    }
+    let piped = Dwell::new(&daemon).args(["say one camel"]).run();
+    assert_eq!(piped.code, Some(2));
+    assert!(piped.stderr.contains("dwell ask"), "{}", piped.stderr);
+    let astray = Dwell::new(&daemon).args(["-p", "script", "ls"]).run();
+    assert_eq!(astray.code, Some(2));
+    assert!(astray.stderr.contains("dwell new -p"), "{}", astray.stderr);
 }
 
 #[test]

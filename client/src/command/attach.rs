@@ -5,10 +5,24 @@ use crate::open::{self, Model};
 use crate::place::Place;
 use crate::{local, repl, select};
 
-#[derive(clap::Args, Debug, Default)]
+#[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// Which session [default: this directory's newest, or a new one]
     session: Option<String>,
+
+    /// What is said first.
+    #[arg(skip)]
+    opening: Option<String>,
+}
+
+impl Args {
+    /// This directory's newest session, which goes on with a prompt, where there is one.
+    pub(crate) fn here(opening: Option<String>) -> Self {
+        Self {
+            session: None,
+            opening,
+        }
+    }
 }
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
@@ -24,5 +38,5 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
             }
         },
     };
-    repl::run(link, session).await
+    repl::run(link, session, args.opening).await
 }

@@ -10,7 +10,7 @@ pub(crate) struct Args {}
 pub(super) async fn run(_args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
     match repl::pick(&link).await? {
-        Some(session) => repl::run(link, session).await,
+        Some(session) => repl::run(link, session, None).await,
         None => Ok(()),
     }
 }

@@ -26,7 +26,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// Runs one session until the input ends.
-pub(super) async fn run(link: Rc<Link>, session: &Session) -> Result<Leave, Failure> {
+pub(super) async fn run(
+    link: Rc<Link>,
+    session: &Session,
+    opening: Option<String>,
+) -> Result<Leave, Failure> {
     let paint = Paint::of(&std::io::stdout());
     let past = past::read(&link, &session.id, paint, past::On::Plain).await?;
     let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
@@ -49,6 +53,9 @@ pub(super) async fn run(link: Rc<Link>, session: &Session) -> Result<Leave, Fail
         own: HashSet::new(),
         shell: Shell::default(),
     };
+    if let Some(text) = opening {
+        plain.start(&text).await?;
+    }
     plain.run().await
 }
 

@@ -47,6 +47,7 @@ pub(super) async fn run(
     link: Rc<Link>,
     session: &Session,
     console: &mut Console,
+    opening: Option<String>,
 ) -> Result<Leave, Failure> {
     let paint = Paint::of(&std::io::stdout());
     let (columns, _) = console.screen.size();
@@ -80,7 +81,7 @@ pub(super) async fn run(
         down: None,
     };
     talk.take_session(&past.session);
-    let left = talk.talk().await;
+    let left = talk.talk(opening).await;
     talk.send_off().await;
     if let Some(untold) = talk.shell.untold() {
         talk.line(&talk.paint.dress(Part::Quiet, &untold));
@@ -159,7 +160,7 @@ enum Saw {
 }
 
 impl Talk<'_> {
-    async fn talk(&mut self) -> Result<Leave, Failure> {
+    async fn talk(&mut self, opening: Option<String>) -> Result<Leave, Failure> {
         let mut tick = interval(Duration::from_millis(FRAME));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut changed = true;
@@ -168,6 +169,9 @@ impl Talk<'_> {
         self.follow.attach().await?;
         // Who is here, this client among them.
         self.look_again();
+        if let Some(text) = opening {
+            self.start(text);
+        }
         loop {
             if changed && self.drawn.is_none_or(|at| at.elapsed() >= PAUSE) {
                 self.draw()?;

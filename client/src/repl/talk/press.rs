@@ -271,7 +271,7 @@ impl Talk<'_> {
             .push(job::steer(link, session, text.trim_end().into()));
     }
 
-    fn start(&mut self, text: String) {
+    pub(super) fn start(&mut self, text: String) {
         let token = crate::open::token();
         self.own.insert(token.clone());
         self.sending.push(Sending {

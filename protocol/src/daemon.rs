@@ -90,6 +90,9 @@ pub struct DaemonStatus {
     /// Whether another file lies there now, or none.
     #[serde(default)]
     pub replaced: bool,
+    /// What the service manager calls it that started it, such as `dwelld.service`; none: a client started it, or a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
 }
 
 /// `daemon/reload`'s result.

@@ -34,6 +34,7 @@ mod script_tools;
 mod scripting;
 mod servers;
 mod service;
+mod service_manager;
 mod session;
 mod skills;
 mod store;

@@ -75,6 +75,153 @@ fn installed_units_are_what_systemd_accepts_and_are_taken_away_again() {
     assert!(said.contains("nothing is installed"), "{said}");
 }
 
+/// What a shell names is what its `dwell` uses: the service has it, however it is written, and has no key.
+#[test]
+fn a_service_has_the_directories_and_the_socket_of_the_shell_and_no_key() {
+    let name = "a_service_has_the_directories_and_the_socket_of_the_shell_and_no_key";
+    let analyze = on_path(name, "systemd-analyze", "systemd");
+    for odd in [
+        "plain",
+        "a b",
+        "100%",
+        "$HOME ${HOME}",
+        "\"q\" 'q'",
+        "back\\slash",
+        "é\u{1f600}",
+    ] {
+        let mut sandbox = Sandbox::new();
+        sandbox.unset("DWELL_DATA_DIR");
+        sandbox.set("XDG_DATA_HOME", sandbox.path(odd));
+        sandbox.set("DWELL_CONFIG_DIR", sandbox.path(&format!("{odd}\nconfig")));
+        sandbox.set("DWELL_HOUSE_KEY", "hush-hush");
+        sandbox.set("OPENAI_API_KEY", "hush-hush");
+        let at = sandbox.path(odd).join("s.sock");
+        let ran = Dwell::alone(&sandbox)
+            .args(["--socket", at.to_str().unwrap(), "daemon", "install"])
+            .run();
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let data = sandbox.path(odd).join("dwell");
+        assert!(
+            ran.stdout
+                .contains(&format!("  DWELL_DATA_DIR={}\n", data.display()))
+        );
+        assert!(ran.stderr.contains("OPENAI_API_KEY"), "{}", ran.stderr);
+        let [socket, service] = units(&sandbox).map(|unit| fs::read_to_string(unit).unwrap());
+        let listen = format!("ListenStream={}\n", at.display()).replace('%', "%%");
+        assert!(socket.contains(&listen), "{socket}");
+        for said in [&socket, &service, &ran.stdout, &ran.stderr] {
+            assert!(!said.contains("hush"), "{said}");
+        }
+        if let Some(analyze) = &analyze {
+            let verified = systemd(&sandbox, analyze, &["verify", "--user"], &units(&sandbox));
+            let complaints = String::from_utf8_lossy(&verified.stderr).into_owned();
+            assert!(
+                verified.status.success() && complaints.is_empty(),
+                "{odd}: {complaints}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_socket_that_no_unit_can_name_is_refused_with_what_to_do() {
+    let sandbox = Sandbox::new();
+    let at = sandbox.path("a\nb.sock");
+    let ran = Dwell::alone(&sandbox)
+        .args(["--socket", at.to_str().unwrap(), "daemon", "install"])
+        .run();
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert!(ran.stderr.contains("control character") && ran.stderr.contains("--socket"));
+    assert!(!units(&sandbox)[1].exists(), "nothing is half installed");
+}
+
+#[test]
+fn what_a_newer_install_writes_replaces_the_older_and_what_a_person_added_stays() {
+    let mut sandbox = Sandbox::new();
+    Dwell::alone(&sandbox).args(["daemon", "install"]).ok();
+    sandbox.set("DWELL_LOG", "debug");
+    let said = Dwell::alone(&sandbox).args(["daemon", "install"]).run();
+    let [socket, service] = units(&sandbox);
+    assert!(
+        fs::read_to_string(&service)
+            .unwrap()
+            .contains("DWELL_LOG=debug")
+    );
+    let old = PathBuf::from(format!("{}.old", service.display()));
+    assert!(
+        !old.exists() && !said.stderr.contains("what was there"),
+        "{}",
+        said.stderr
+    );
+
+    let added = PathBuf::from(format!("{}.d/mine.conf", service.display()));
+    fs::create_dir(added.parent().unwrap()).unwrap();
+    fs::write(&added, "[Service]\nNice=5\n").unwrap();
+    // Enabled by hand, where nobody answers who would take it back.
+    let enabled = socket.with_file_name("sockets.target.wants/dwelld.socket");
+    fs::create_dir(enabled.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(&socket, &enabled).unwrap();
+    let said = Dwell::alone(&sandbox).args(["daemon", "uninstall"]).run();
+    assert!(
+        said.stderr.contains("dwelld.service.d, which is yours"),
+        "{}",
+        said.stderr
+    );
+    assert!(added.exists() && !service.exists() && !socket.exists());
+    assert!(enabled.symlink_metadata().is_err(), "a link to nothing");
+}
+
+/// A stand-in for systemctl.
+fn systemctl(sandbox: &mut Sandbox, script: &str) {
+    let folder = sandbox.path("bin");
+    fs::create_dir(&folder).unwrap();
+    let stand_in = folder.join("systemctl");
+    fs::write(&stand_in, format!("#!/bin/sh\n{script}\n")).unwrap();
+    set_mode(&stand_in, 0o755);
+    sandbox.set("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+}
+
+#[test]
+fn a_service_manager_that_hangs_is_given_up_and_one_that_fails_is_told_with_what_is_left() {
+    let mut sandbox = Sandbox::new();
+    systemctl(&mut sandbox, "exec sleep 600");
+    let said = Dwell::alone(&sandbox).args(["daemon", "install"]).ok();
+    assert!(said.contains("does not answer here"), "{said}");
+
+    let mut sandbox = Sandbox::new();
+    systemctl(
+        &mut sandbox,
+        "[ \"$2\" != enable ] || { echo no bus >&2; exit 1; }",
+    );
+    let ran = Dwell::alone(&sandbox).args(["daemon", "install"]).run();
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    for part in [
+        "no bus",
+        "enable --now dwelld.socket` failed",
+        "run:\n  systemctl --user enable",
+    ] {
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
+}
+
+/// The manager looks in its own directories, not in those of a shell.
+#[test]
+fn units_go_where_the_manager_that_answers_looks() {
+    let mut sandbox = Sandbox::new();
+    let its = sandbox.path("its config");
+    systemctl(
+        &mut sandbox,
+        &format!(
+            "[ \"$2\" != show-environment ] || echo \"XDG_CONFIG_HOME=\\$'{}'\"",
+            its.display()
+        ),
+    );
+    sandbox.set("XDG_CONFIG_HOME", sandbox.path("of the shell"));
+    Dwell::alone(&sandbox).args(["daemon", "install"]).ok();
+    assert!(its.join("systemd/user/dwelld.socket").exists());
+    assert!(!sandbox.path("of the shell").join("systemd").exists());
+}
+
 #[test]
 fn a_masked_unit_stays_masked() {
     let sandbox = Sandbox::new();
@@ -180,18 +327,8 @@ fn the_watchdog_hears_from_the_daemon_in_time() {
 #[test]
 fn a_service_manager_that_answers_is_told_in_order() {
     let mut sandbox = Sandbox::new();
-    let folder = sandbox.path("bin");
     let log = sandbox.path("systemctl.log");
-    fs::create_dir(&folder).unwrap();
-    let stand_in = folder.join("systemctl");
-    fs::write(
-        &stand_in,
-        format!("#!/bin/sh\necho \"$*\" >>'{}'\n", log.display()),
-    )
-    .unwrap();
-    set_mode(&stand_in, 0o755);
-    let path = format!("{}:/usr/bin:/bin", folder.display());
-    sandbox.set("PATH", path);
+    systemctl(&mut sandbox, &format!("echo \"$*\" >>'{}'", log.display()));
     let said = Dwell::alone(&sandbox).args(["daemon", "install"]).ok();
     assert!(said.contains("set up"), "{said}");
     Dwell::alone(&sandbox).args(["daemon", "uninstall"]).ok();
@@ -207,7 +344,10 @@ fn the_launch_agent_is_a_property_list() {
     let Some(python) = on_path(name, "python3", "python3") else {
         return;
     };
-    let sandbox = Sandbox::new();
+    let mut sandbox = Sandbox::new();
+    let odd = sandbox.path("a & b <c> \"d\" 100%\n$HOME");
+    sandbox.set("DWELL_DATA_DIR", &odd);
+    sandbox.set("OPENAI_API_KEY", "hush-hush");
     let arguments = ["daemon", "install", "--manager", "launchd"];
     Dwell::alone(&sandbox).args(arguments).ok();
     let plist = sandbox
@@ -223,4 +363,16 @@ fn the_launch_agent_is_a_property_list() {
     let read: serde_json::Value = serde_json::from_slice(&read.stdout).unwrap();
     assert_eq!(read["ProgramArguments"], json!([binaries().daemon]));
     assert_eq!(read["RunAtLoad"], true);
+    assert_eq!(read["KeepAlive"], json!({"SuccessfulExit": false}));
+    assert_eq!(read["ProcessType"], "Interactive");
+    let its = &read["EnvironmentVariables"];
+    assert_eq!(its["DWELL_DATA_DIR"], odd.to_str().unwrap());
+    assert_eq!(its.get("OPENAI_API_KEY"), None);
+    let log = PathBuf::from(read["StandardErrorPath"].as_str().unwrap());
+    assert_eq!(log, sandbox.path("state/log/dwelld.log"));
+    assert!(log.parent().unwrap().is_dir(), "launchd makes none");
+    let said = Dwell::alone(&sandbox)
+        .args(["daemon", "uninstall", "--manager", "launchd"])
+        .ok();
+    assert!(!plist.exists(), "{said}");
 }

@@ -18,6 +18,7 @@ pub mod files;
 pub mod gguf;
 pub mod http;
 pub mod local;
+pub mod manager;
 pub mod mcp;
 pub mod model;
 pub mod procfs;

@@ -1,6 +1,10 @@
 //! `dwell daemon`: starting it, stopping it, how it is. The only place that stops a daemon, because a person said so.
 
 mod install;
+mod mark;
+mod order;
+mod quote;
+mod setting;
 mod unit;
 
 use crate::ask_tty::Tty;
@@ -65,15 +69,15 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     }
     match args.action {
         Action::Start => start(place).await,
-        Action::Stop(stop_args) => stop(place, stop_args.grace).await,
+        Action::Stop(stop_args) => stop_for_good(place, stop_args.grace).await,
         Action::Restart(stop_args) => {
             stop(place.clone(), stop_args.grace).await?;
             start(place).await
         }
         Action::Status { json } => status(place, json).await,
         Action::Install(install_args) => install::install(install_args, place).await,
-        Action::Uninstall(install_args) => install::uninstall(install_args),
-        Action::Logs { lines } => logs(&place, lines),
+        Action::Uninstall(install_args) => install::uninstall(install_args).await,
+        Action::Logs { lines } => logs(place, lines).await,
     }
 }
 
@@ -109,8 +113,14 @@ fn there(remote: &Remote, action: &Action) -> Result<(), Failure> {
             .chain(grace(stop))
             .collect(),
         Action::Logs { lines } => vec!["logs".to_owned(), format!("--lines={lines}")],
-        Action::Install(_) => vec!["install".to_owned()],
-        Action::Uninstall(_) => vec!["uninstall".to_owned()],
+        Action::Install(args) => ["install".to_owned()]
+            .into_iter()
+            .chain(args.words())
+            .collect(),
+        Action::Uninstall(args) => ["uninstall".to_owned()]
+            .into_iter()
+            .chain(args.words())
+            .collect(),
         Action::Status { .. } => vec!["status".to_owned()],
     };
     remote.run(
@@ -132,25 +142,46 @@ async fn start(place: Place) -> Result<(), Failure> {
     }
 }
 
-async fn stop(place: Place, grace: Option<u64>) -> Result<(), Failure> {
+/// A stop is for now: where systemd holds the socket, a client that comes, or that waits for its session, starts it again.
+async fn stop_for_good(place: Place, grace: Option<u64>) -> Result<(), Failure> {
+    match stop(place, grace).await? {
+        None => Ok(()),
+        Some(unit) => out::note(&format!(
+            "systemd starts {unit} again with the next client, also with one that is attached now; to keep it down:\n  {}",
+            unit::KEEP_DOWN
+        )),
+    }
+}
+
+/// Stops it, and says as which unit it ran.
+async fn stop(place: Place, grace: Option<u64>) -> Result<Option<String>, Failure> {
     let link = match Link::open(place.clone(), Start::Never, Speak::Any).await {
         Ok(link) => link,
         Err(failure) if failure.exit == Exit::Unreachable && failure.hint.is_some() => {
-            return match place.holder() {
-                Some(pid) => terminate(pid, grace).await,
-                None => out::line("no daemon runs"),
-            };
+            match place.holder() {
+                Some(pid) => terminate(pid, grace).await?,
+                None => out::line("no daemon runs")?,
+            }
+            return Ok(None);
         }
         Err(failure) => return Err(failure),
     };
     let pid = link.daemon().map(|daemon| daemon.pid);
+    let unit = unit_of(&link).await;
     let grace_ms = grace.map(|seconds| seconds.saturating_mul(1000));
     link.call_once(async |client| DaemonRpcClient::shutdown(client, grace_ms).await)
         .await?;
     drop(link);
     let patience = GONE + Duration::from_secs(grace.unwrap_or(60));
     wait_until_gone(pid, patience).await?;
-    out::line("stopped")
+    out::line("stopped")?;
+    Ok(unit)
+}
+
+/// The unit of a daemon that a service manager started.
+async fn unit_of(link: &Link) -> Option<String> {
+    let status = link.call(async |client| DaemonRpcClient::status(client).await);
+    status.await.ok()?.unit
 }
 
 /// Ends a daemon that cannot be reached, in order: it is told by the signal that means the same.
@@ -212,9 +243,13 @@ fn shown(status: &DaemonStatus) -> String {
         ),
         false => String::new(),
     };
+    let started = match &status.unit {
+        Some(unit) => format!("by the service manager, as {unit}"),
+        None => "by a client, or by hand".to_owned(),
+    };
     format!(
         "dwelld {} (protocol {}), pid {}\ndwell {RELEASE} (protocol {PROTOCOL})\nsocket    {}\nstore     {}\n\
-         sessions  {} ({} in memory, {} running)\nclients   {}\nmemory    {:.1} MiB{replaced}",
+         sessions  {} ({} in memory, {} running)\nclients   {}\nmemory    {:.1} MiB\nstarted   {started}{replaced}",
         daemon.version,
         status.protocol,
         daemon.pid,
@@ -228,9 +263,28 @@ fn shown(status: &DaemonStatus) -> String {
     )
 }
 
-fn logs(place: &Place, lines: usize) -> Result<(), Failure> {
+async fn logs(place: Place, lines: usize) -> Result<(), Failure> {
+    let link = Link::open(place.clone(), Start::Never, Speak::Any).await;
+    let unit = match &link {
+        Ok(link) => unit_of(link).await,
+        Err(_) => None,
+    };
+    match unit {
+        Some(unit) => order::give(&[unit::journal(&unit, lines)]).await,
+        None => log_file(&place, lines),
+    }
+}
+
+/// What a daemon said that a client started.
+fn log_file(place: &Place, lines: usize) -> Result<(), Failure> {
     let path = place.log();
-    let cannot = |error| Failure::new(format!("cannot read {}: {error}", path.display()));
+    let cannot = |error| {
+        let failure = Failure::new(format!("cannot read {}: {error}", path.display()));
+        failure.hint(format!(
+            "of a daemon that systemd started, `{}` has it",
+            order::typed(&unit::journal("dwelld.service", lines))
+        ))
+    };
     let mut file = std::fs::File::open(&path).map_err(cannot)?;
     let length = file.metadata().map_err(cannot)?.len();
     // More than enough for any number of lines a person reads.

@@ -57,6 +57,7 @@ impl DaemonRpcServer for Rpc {
         Ok(DaemonStatus {
             binary,
             replaced,
+            unit: unit(),
             daemon: self.info(),
             protocol: PROTOCOL,
             socket: parts.about.socket.display().to_string(),
@@ -112,6 +113,23 @@ impl Rpc {
             started_at: self.0.parts.about.started_at,
         }
     }
+}
+
+/// systemd says to the process that it runs which one that is; what runs below another service has the same variable. Its name
+/// is the end of the control group. launchd gives a label.
+fn unit() -> Option<String> {
+    let own = std::process::id().to_string();
+    if std::env::var("SYSTEMD_EXEC_PID").is_ok_and(|pid| pid == own) {
+        let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+        return Some(unit_among(&groups).unwrap_or("systemd").to_owned());
+    }
+    let label = std::env::var("XPC_SERVICE_NAME").ok();
+    label.filter(|label| cfg!(target_os = "macos") && label == "dwelld")
+}
+
+fn unit_among(groups: &str) -> Option<&str> {
+    let mut names = groups.lines().filter_map(|line| line.rsplit('/').next());
+    names.find(|name| name.ends_with(".service"))
 }
 
 /// The system marks a running file that is gone from its place.
@@ -190,6 +208,13 @@ mod tests {
         }
         assert_eq!(error.data["client"], 7);
         assert_eq!(error.data["daemon"], PROTOCOL);
+    }
+
+    #[test]
+    fn unit_is_the_end_of_the_control_group() {
+        let groups = "4:memory:/x\n0::/user.slice/user@7.service/app.slice/dwelld.service\n";
+        assert_eq!(unit_among(groups), Some("dwelld.service"));
+        assert_eq!(unit_among("0::/init.scope\n"), None);
     }
 
     #[test]

@@ -1,14 +1,20 @@
 //! `dwell daemon install` and `uninstall`: the daemon as a service of this person's own. Must never touch a service manager
-//! that is not the person's, nor a running daemon.
+//! that is not the person's, nor a running daemon that it did not start.
 
-use super::unit::{self, File, Manager};
+use super::order;
+use super::quote;
+use super::setting::{self, Settings};
+use super::unit::{File, Manager, Service};
 use crate::connect::{Speak, Start};
 use crate::error::Failure;
 use crate::link::Link;
 use crate::out;
 use crate::place::Place;
+use protocol::daemon::DaemonRpcClient;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -17,39 +23,91 @@ pub(crate) struct Args {
     manager: Option<Manager>,
 }
 
+impl Args {
+    /// As the command line has them.
+    pub(super) fn words(&self) -> Vec<String> {
+        let manager = self.manager.map(|manager| manager.word());
+        manager
+            .map(|word| format!("--manager={word}"))
+            .into_iter()
+            .collect()
+    }
+}
+
+/// What runs at the place that the service is for.
+enum Running {
+    Nothing,
+    /// The service that is installed.
+    Service,
+    /// One that a client or a person started.
+    Other,
+}
+
 /// Writes the service's files, and sets it up where the person's service manager answers.
 pub(super) async fn install(args: Args, place: Place) -> Result<(), Failure> {
     let manager = args.manager.unwrap_or_default();
-    let folder = folder(manager)?;
-    for file in manager.files(&program()?)? {
-        put(&folder, &file)?;
+    let environment = manager.environment().await;
+    let folder = folder(manager, environment.as_ref())?;
+    let settings = settings(&place, environment.as_ref())?;
+    let log = place.log();
+    let service = Service {
+        program: &program()?,
+        settings: &settings,
+        log: &log,
+    };
+    let files = manager.files(&service)?;
+    let mut changed = false;
+    for file in &files {
+        changed |= put(manager, &folder, file)?;
     }
-    let runs = Link::open(place, Start::Never, Speak::Any).await.is_ok();
-    if !manager.answers() {
-        let steps = unit::steps(&manager.start(&folder));
+    if manager == Manager::Launchd {
+        make_room(&log)?;
+    }
+    tell(&settings)?;
+    if let Some(socket) = settings.socket.as_deref()
+        && manager == Manager::Systemd
+        && quote::is_forgotten(socket)
+    {
+        out::note(
+            "systemd forgets a socket with a quote, a backslash or a letter beyond ASCII in its path when it reads its units \
+             anew: from then on clients start the daemon",
+        )?;
+    }
+    let start = manager.start(&folder);
+    let steps = order::lines(&start);
+    if environment.is_none() {
         return out::line(&format!(
             "{} does not answer here; where it does, run:\n{steps}",
             manager.name()
         ));
     }
-    if runs {
-        let steps = unit::steps(&manager.start(&folder));
-        return out::line(&format!(
+    match running(place).await {
+        Running::Other => out::line(&format!(
             "a daemon runs that {} has not started: when its turns may be stopped, run:\n  dwell daemon stop\n{steps}",
             manager.name()
-        ));
+        )),
+        Running::Service => {
+            order::give(&manager.reread()).await?;
+            if !changed {
+                return out::line("set up, and running");
+            }
+            out::line(&format!(
+                "the daemon that runs is still as the files were: when its turns may be stopped, run:\n{}",
+                order::lines(&manager.renew(&folder))
+            ))
+        }
+        Running::Nothing => {
+            order::give(&start).await?;
+            out::line("set up: the daemon starts with the first client")
+        }
     }
-    manager
-        .start(&folder)
-        .iter()
-        .try_for_each(|step| run(step))?;
-    out::line("set up: the daemon starts with the first client")
 }
 
-/// Takes the service away. Sessions and settings stay.
-pub(super) fn uninstall(args: Args) -> Result<(), Failure> {
+/// Takes the service away. Sessions and settings stay, and so does what a person added.
+pub(super) async fn uninstall(args: Args) -> Result<(), Failure> {
     let manager = args.manager.unwrap_or_default();
-    let folder = folder(manager)?;
+    let environment = manager.environment().await;
+    let folder = folder(manager, environment.as_ref())?;
     let there = manager.names().iter().map(|name| folder.join(name));
     let files: Vec<PathBuf> = there
         .filter(|path| path.symlink_metadata().is_ok())
@@ -57,30 +115,90 @@ pub(super) fn uninstall(args: Args) -> Result<(), Failure> {
     if files.is_empty() {
         return out::line(&format!("nothing is installed in {}", folder.display()));
     }
-    let answers = manager.answers();
-    if answers {
-        manager
-            .stop(&folder)
-            .iter()
-            .try_for_each(|step| run(step))?;
+    if environment.is_some() {
+        order::give(&manager.stop(&folder)).await?;
     }
     for path in &files {
         take_away(path, manager)?;
     }
-    if answers {
-        manager.forget().iter().try_for_each(|step| run(step))?;
+    for link in manager.links().iter().map(|link| folder.join(link)) {
+        take_away_link(&link, &files)?;
     }
-    Ok(())
+    for added in additions(manager, &folder) {
+        out::note(&format!("kept {}, which is yours", added.display()))?;
+    }
+    match environment {
+        Some(_) => order::give(&manager.reread()).await,
+        None => Ok(()),
+    }
 }
 
-fn folder(manager: Manager) -> Result<PathBuf, Failure> {
+/// Where the manager looks. It need not have the directories of this shell; where it does not answer, nobody knows.
+fn folder(
+    manager: Manager,
+    environment: Option<&BTreeMap<String, String>>,
+) -> Result<PathBuf, Failure> {
     let dirs = directories::BaseDirs::new().ok_or_else(|| {
         Failure::new("no home directory: neither HOME nor the user database names one")
     })?;
+    let its = |name: &str| environment?.get(name).filter(|value| !value.is_empty());
     Ok(match manager {
-        Manager::Systemd => dirs.config_dir().join("systemd/user"),
+        Manager::Systemd => {
+            let own = its("XDG_CONFIG_HOME").map(PathBuf::from);
+            let own = own.or_else(|| Some(Path::new(its("HOME")?).join(".config")));
+            own.unwrap_or_else(|| dirs.config_dir().to_path_buf())
+                .join("systemd/user")
+        }
         Manager::Launchd => dirs.home_dir().join("Library/LaunchAgents"),
     })
+}
+
+/// What the files have to say, since the manager's environment does not.
+fn settings(
+    place: &Place,
+    environment: Option<&BTreeMap<String, String>>,
+) -> Result<Settings, Failure> {
+    let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().as_os_str().to_owned());
+    let shell = |name: &str| match name {
+        "HOME" => home.clone(),
+        name => std::env::var_os(name),
+    };
+    let manager = |name: &str| {
+        let its = environment.and_then(|variables| variables.get(name));
+        let its = its.map(OsString::from);
+        // What runs for a person begins in the person's home.
+        its.or_else(|| home.clone().filter(|_| name == "HOME"))
+    };
+    Settings::find(place, &shell, &manager)
+}
+
+/// What of this shell the service has now, and what it has not.
+fn tell(settings: &Settings) -> Result<(), Failure> {
+    if !settings.variables.is_empty() {
+        out::line("the service has of this shell:")?;
+    }
+    for (name, value) in &settings.variables {
+        out::line(&format!("  {name}={value}"))?;
+    }
+    let keys = setting::keys(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()));
+    if keys.is_empty() {
+        return Ok(());
+    }
+    out::note(&format!(
+        "not written, since no service is a place for keys: {}; the daemon reads them from config.toml",
+        keys.join(", ")
+    ))
+}
+
+async fn running(place: Place) -> Running {
+    let Ok(link) = Link::open(place, Start::Never, Speak::Any).await else {
+        return Running::Nothing;
+    };
+    let status = link.call(async |client| DaemonRpcClient::status(client).await);
+    match status.await {
+        Ok(status) if status.unit.is_some() => Running::Service,
+        _ => Running::Other,
+    }
 }
 
 /// The daemon beside this program.
@@ -96,15 +214,26 @@ fn program() -> Result<PathBuf, Failure> {
     }
 }
 
+/// The folder of a log, which launchd does not make.
+fn make_room(log: &Path) -> Result<(), Failure> {
+    let folder = log.parent().unwrap_or(log);
+    let mut builder = std::fs::DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))
+}
+
+/// What a person added to the service, in the places that are meant for it.
+fn additions(manager: Manager, folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let names = manager.names().iter();
+    names
+        .map(move |name| folder.join(format!("{name}.d")))
+        .filter(|path| path.exists())
+}
+
 /// Removes a file that is ours as it was written; what a person made of one, or instead of it, is kept beside it.
 fn take_away(path: &Path, manager: Manager) -> Result<(), Failure> {
     let cannot = |error| Failure::new(format!("cannot remove {}: {error}", path.display()));
-    let name = path.file_name().and_then(|name| name.to_str());
-    let text = std::fs::read_to_string(path).ok();
-    if name
-        .zip(text.as_deref())
-        .is_some_and(|(name, text)| manager.wrote(name, text))
-    {
+    if std::fs::read_to_string(path).is_ok_and(|text| manager.wrote(&text)) {
         std::fs::remove_file(path).map_err(cannot)?;
         return out::line(&format!("removed {}", path.display()));
     }
@@ -114,6 +243,20 @@ fn take_away(path: &Path, manager: Manager) -> Result<(), Failure> {
         "it was not as dwell writes it, and is now {}",
         kept.display()
     ))
+}
+
+/// Removes what enabled a file that is gone now: the manager has done so, if it answered.
+fn take_away_link(link: &Path, gone: &[PathBuf]) -> Result<(), Failure> {
+    let Ok(target) = std::fs::read_link(link) else {
+        return Ok(());
+    };
+    let target = link.parent().map(|folder| folder.join(&target));
+    if !target.is_some_and(|target| gone.contains(&target) && !target.exists()) {
+        return Ok(());
+    }
+    std::fs::remove_file(link)
+        .map_err(|error| Failure::new(format!("cannot remove {}: {error}", link.display())))?;
+    out::line(&format!("removed {}", link.display()))
 }
 
 /// Puts a file out of the way, under a name that no file has.
@@ -131,8 +274,8 @@ fn keep(path: &Path) -> std::io::Result<PathBuf> {
     Ok(old)
 }
 
-/// Writes a file; what a person made of one that is there is kept beside it.
-fn put(folder: &Path, file: &File) -> Result<(), Failure> {
+/// Writes a file, and says whether anything changed; what a person made of one that is there is kept beside it.
+fn put(manager: Manager, folder: &Path, file: &File) -> Result<bool, Failure> {
     let path = folder.join(file.name);
     let cannot =
         |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
@@ -145,48 +288,17 @@ fn put(folder: &Path, file: &File) -> Result<(), Failure> {
             )),
         );
     }
-    if path.symlink_metadata().is_ok() {
-        if std::fs::read_to_string(&path).is_ok_and(|there| there == file.text) {
-            return out::line(&format!("{} is as it should be", path.display()));
-        }
+    let there = std::fs::read_to_string(&path);
+    if there.as_ref().is_ok_and(|there| *there == file.text) {
+        out::line(&format!("{} is as it should be", path.display()))?;
+        return Ok(false);
+    }
+    let ours = there.is_ok_and(|there| manager.wrote(&there));
+    if !ours && path.symlink_metadata().is_ok() {
         let old = keep(&path).map_err(cannot)?;
         out::note(&format!("what was there is now {}", old.display()))?;
     }
     std::fs::write(&path, &file.text).map_err(cannot)?;
-    out::line(&format!("wrote {}", path.display()))
-}
-
-fn run(step: &[String]) -> Result<(), Failure> {
-    let failed =
-        |why: &dyn std::fmt::Display| Failure::new(format!("`{}` failed: {why}", step.join(" ")));
-    let status = command(step)
-        .stdin(Stdio::null())
-        .status()
-        .map_err(|error| failed(&error))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(failed(&status)),
-    }
-}
-
-/// Whether a command succeeds, without its words.
-pub(super) fn succeeds(step: &[String]) -> bool {
-    let quiet = command(step)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    quiet.is_ok_and(|status| status.success())
-}
-
-fn command(step: &[String]) -> Command {
-    let (program, arguments) = step
-        .split_first()
-        .map_or(("true", &[][..]), |(program, rest)| {
-            (program.as_str(), rest)
-        });
-    #[expect(clippy::disallowed_methods, reason = "waited for at once")]
-    let mut command = Command::new(program);
-    command.args(arguments);
-    command
+    out::line(&format!("wrote {}", path.display()))?;
+    Ok(true)
 }

@@ -1,15 +1,20 @@
 //! What the service managers are told: files, and the commands that set the service up and take it away. Must never run them,
 //! but to ask whether the manager answers.
 
-use super::install::succeeds;
+use super::mark::{self, Comment};
+use super::order::{self, Order};
+use super::quote;
+use super::setting::Settings;
 use crate::error::Failure;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const SERVICE: &str = include_str!("../../../../systemd/dwelld.service");
 const SOCKET: &str = include_str!("../../../../systemd/dwelld.socket");
 
-/// Where the service's text names the daemon.
-const PROGRAM: &str = "%h/.cargo/bin/dwelld";
+/// Where the units' texts name what is each person's own.
+const EXEC: &str = "ExecStart=%h/.cargo/bin/dwelld\n";
+const LISTEN: &str = "ListenStream=%t/dwell/dwell.sock\n";
 
 const LABEL: &str = "dwelld";
 
@@ -37,10 +42,26 @@ pub(super) struct File {
     pub(super) text: String,
 }
 
+/// The daemon as a service runs it.
+pub(super) struct Service<'a> {
+    pub(super) program: &'a Path,
+    pub(super) settings: &'a Settings,
+    /// Where what it says goes, if the manager keeps no journal.
+    pub(super) log: &'a Path,
+}
+
 impl Manager {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Systemd => "the user's systemd",
+            Self::Launchd => "launchd",
+        }
+    }
+
+    /// As `--manager` has it.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Systemd => "systemd",
             Self::Launchd => "launchd",
         }
     }
@@ -52,65 +73,99 @@ impl Manager {
         }
     }
 
-    pub(super) fn files(self, program: &Path) -> Result<Vec<File>, Failure> {
-        let program = program.to_str().filter(|path| !path.contains('\n'));
-        let program = program
-            .ok_or_else(|| Failure::new("the path of dwelld cannot be written into a service"))?;
-        let names = self.names();
-        Ok(match self {
-            Self::Systemd => vec![
-                File {
-                    name: names[0],
-                    text: SOCKET.to_owned(),
-                },
-                File {
-                    name: names[1],
-                    text: SERVICE.replace(PROGRAM, &quoted(program)),
-                },
-            ],
-            Self::Launchd => vec![File {
-                name: names[0],
-                text: plist(program),
-            }],
-        })
-    }
-
-    /// Whether a text is the one that is written into the file of this name, wherever the daemon lay then.
-    pub(super) fn wrote(self, name: &str, text: &str) -> bool {
-        const ANY: &str = "/any/dwelld";
-        let files = self.files(Path::new(ANY)).unwrap_or_default();
-        let ours = files.into_iter().find(|file| file.name == name);
-        ours.is_some_and(|ours| match ours.text.split_once(ANY) {
-            None => text == ours.text,
-            Some((before, after)) => {
-                let rest = text.strip_prefix(before);
-                let program = rest.and_then(|rest| rest.strip_suffix(after));
-                program.is_some_and(|program| !program.contains('\n'))
-            }
-        })
-    }
-
-    /// Whether it is there for this person. Nobody could try this with launchd.
-    pub(super) fn answers(self) -> bool {
+    /// Where systemd puts a link to a unit that is enabled.
+    pub(super) const fn links(self) -> &'static [&'static str] {
         match self {
-            Self::Systemd => succeeds(&words(&["systemctl", "--user", "show-environment"])),
-            Self::Launchd => cfg!(target_os = "macos") && succeeds(&words(&["launchctl", "help"])),
+            Self::Systemd => &[
+                "sockets.target.wants/dwelld.socket",
+                "default.target.wants/dwelld.service",
+            ],
+            Self::Launchd => &[],
+        }
+    }
+
+    pub(super) fn files(self, service: &Service<'_>) -> Result<Vec<File>, Failure> {
+        let program = service.program.to_str();
+        let program = program.ok_or_else(|| {
+            Failure::new("the path of dwelld is not UTF-8, and no service has it")
+        })?;
+        let texts = match self {
+            Self::Systemd => vec![
+                listening(service.settings)?,
+                serving(program, service.settings),
+            ],
+            Self::Launchd => vec![plist(program, service)?],
+        };
+        let named = self.names().iter().zip(texts);
+        Ok(named
+            .map(|(name, text)| File {
+                name,
+                text: mark::marked(text, self.comment()),
+            })
+            .collect())
+    }
+
+    /// Whether a text is one that was written here and not changed since.
+    pub(super) fn wrote(self, text: &str) -> bool {
+        mark::is_ours(text, self.comment())
+    }
+
+    const fn comment(self) -> Comment {
+        match self {
+            Self::Systemd => ("# ", ""),
+            Self::Launchd => ("<!-- ", " -->"),
+        }
+    }
+
+    /// What it gives to services, if it is there for this person. Nobody could try this with launchd.
+    pub(super) async fn environment(self) -> Option<BTreeMap<String, String>> {
+        match self {
+            Self::Systemd => {
+                let asked = words(&["systemctl", "--user", "show-environment"]);
+                Some(variables(&order::ask(&asked).await?))
+            }
+            Self::Launchd if cfg!(target_os = "macos") => {
+                let answer = order::ask(&words(&["launchctl", "help"])).await;
+                answer.map(|_| BTreeMap::new())
+            }
+            Self::Launchd => None,
+        }
+    }
+
+    /// Has it read files that have changed.
+    pub(super) fn reread(self) -> Vec<Order> {
+        match self {
+            Self::Systemd => vec![words(&["systemctl", "--user", "daemon-reload"])],
+            Self::Launchd => Vec::new(),
         }
     }
 
     /// Sets it up.
-    pub(super) fn start(self, folder: &Path) -> Vec<Vec<String>> {
+    pub(super) fn start(self, folder: &Path) -> Vec<Order> {
+        let mut orders = self.reread();
+        orders.push(match self {
+            Self::Systemd => words(&["systemctl", "--user", "enable", "--now", "dwelld.socket"]),
+            Self::Launchd => words(&["launchctl", "load", "-w", &agent(folder)]),
+        });
+        orders
+    }
+
+    /// Starts anew what it runs, as the files are now.
+    pub(super) fn renew(self, folder: &Path) -> Vec<Order> {
         match self {
             Self::Systemd => vec![
-                words(&["systemctl", "--user", "daemon-reload"]),
-                words(&["systemctl", "--user", "enable", "--now", "dwelld.socket"]),
+                words(&["systemctl", "--user", "stop", "dwelld.service"]),
+                words(&["systemctl", "--user", "restart", "dwelld.socket"]),
             ],
-            Self::Launchd => vec![words(&["launchctl", "load", "-w", &agent(folder)])],
+            Self::Launchd => vec![
+                words(&["launchctl", "unload", &agent(folder)]),
+                words(&["launchctl", "load", "-w", &agent(folder)]),
+            ],
         }
     }
 
     /// Takes it away, while its files are there.
-    pub(super) fn stop(self, folder: &Path) -> Vec<Vec<String>> {
+    pub(super) fn stop(self, folder: &Path) -> Vec<Order> {
         match self {
             Self::Systemd => vec![words(&[
                 "systemctl",
@@ -123,23 +178,27 @@ impl Manager {
             Self::Launchd => vec![words(&["launchctl", "unload", "-w", &agent(folder)])],
         }
     }
-
-    /// What is left to say once they are not.
-    pub(super) fn forget(self) -> Vec<Vec<String>> {
-        match self {
-            Self::Systemd => vec![words(&["systemctl", "--user", "daemon-reload"])],
-            Self::Launchd => Vec::new(),
-        }
-    }
 }
 
-/// Commands as a person types them.
-pub(super) fn steps(steps: &[Vec<String>]) -> String {
-    let typed = steps.iter().map(|step| format!("  {}", step.join(" ")));
-    typed.collect::<Vec<_>>().join("\n")
+/// How a person keeps a unit's daemon down.
+pub(super) const KEEP_DOWN: &str = "systemctl --user stop dwelld.socket dwelld.service";
+
+/// What shows the last that a unit's daemon said.
+pub(super) fn journal(unit: &str, lines: usize) -> Order {
+    let lines = format!("--lines={lines}");
+    let output = "--output=cat";
+    words(&[
+        "journalctl",
+        "--user",
+        "--unit",
+        unit,
+        &lines,
+        output,
+        "--no-pager",
+    ])
 }
 
-fn words(words: &[&str]) -> Vec<String> {
+fn words(words: &[&str]) -> Order {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
@@ -147,22 +206,49 @@ fn agent(folder: &Path) -> String {
     folder.join("dwelld.plist").display().to_string()
 }
 
-/// A path as a unit has it: a percent sign and a dollar mean more there.
-fn quoted(path: &str) -> String {
-    let plain = path.replace('%', "%%").replace('$', "$$");
-    let plain = plain.replace('\\', "\\\\").replace('"', "\\\"");
-    match plain.contains(char::is_whitespace) {
-        true => format!("\"{plain}\""),
-        false => plain,
-    }
+/// Lines such as `NAME=value`.
+fn variables(text: &str) -> BTreeMap<String, String> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, value)| (name.to_owned(), quote::unshell(value)))
+        .collect()
 }
 
-fn plist(program: &str) -> String {
-    let program = program
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;");
-    format!(
+fn listening(settings: &Settings) -> Result<String, Failure> {
+    Ok(match &settings.socket {
+        None => SOCKET.to_owned(),
+        Some(socket) => {
+            let line = format!("ListenStream={}\n", quote::socket(socket)?);
+            SOCKET.replace(LISTEN, &line)
+        }
+    })
+}
+
+fn serving(program: &str, settings: &Settings) -> String {
+    let mut lines = format!("ExecStart={}\n", quote::program(program));
+    for (name, value) in &settings.variables {
+        let assignment = quote::word(&format!("{name}={value}"));
+        lines.push_str(&format!("Environment={assignment}\n"));
+    }
+    SERVICE.replace(EXEC, &lines)
+}
+
+/// It starts when somebody logs in, since the daemon does not take a socket of launchd; and where a person waits for what it
+/// runs, nothing is slowed down in the background's favour.
+fn plist(program: &str, service: &Service<'_>) -> Result<String, Failure> {
+    let program = quote::xml(program)?;
+    let log = quote::xml(&service.log.display().to_string())?;
+    let mut variables = String::new();
+    for (name, value) in &service.settings.variables {
+        let value = quote::xml(value)?;
+        variables.push_str(&format!(
+            "    <key>{name}</key>\n    <string>{value}</string>\n"
+        ));
+    }
+    if !variables.is_empty() {
+        variables = format!("  <key>EnvironmentVariables</key>\n  <dict>\n{variables}  </dict>\n");
+    }
+    Ok(format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -173,13 +259,17 @@ fn plist(program: &str) -> String {
   <array>
     <string>{program}</string>
   </array>
-  <key>RunAtLoad</key>
+{variables}  <key>RunAtLoad</key>
   <true/>
   <key>KeepAlive</key>
   <dict>
     <key>SuccessfulExit</key>
     <false/>
   </dict>
+  <key>ProcessType</key>
+  <string>Interactive</string>
+  <key>StandardErrorPath</key>
+  <string>{log}</string>
   <key>Umask</key>
   <integer>63</integer>
   <key>ExitTimeOut</key>
@@ -187,7 +277,7 @@ fn plist(program: &str) -> String {
 </dict>
 </plist>
 "#
-    )
+    ))
 }
 
 #[cfg(test)]
@@ -195,30 +285,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unit_names_the_daemon_whatever_its_path_holds() {
-        let line = |path: &str| {
-            let files = Manager::Systemd.files(Path::new(path)).unwrap();
-            let text = files.into_iter().find(|file| file.name == "dwelld.service");
-            let text = text.unwrap().text;
-            let mut lines = text.lines().filter(|line| line.starts_with("ExecStart="));
-            lines.next().unwrap().to_owned()
-        };
-        assert_eq!(line("/usr/bin/dwelld"), "ExecStart=/usr/bin/dwelld");
-        assert_eq!(
-            line("/my bin/100%/dwelld"),
-            "ExecStart=\"/my bin/100%%/dwelld\""
-        );
+    fn the_texts_of_the_repository_have_the_lines_that_are_replaced() {
+        assert_eq!(SERVICE.matches(EXEC).count(), 1);
+        assert_eq!(SOCKET.matches(LISTEN).count(), 1);
     }
 
     #[test]
-    fn only_what_is_written_here_is_ours() {
-        for manager in [Manager::Systemd, Manager::Launchd] {
-            for file in manager.files(Path::new("/my bin/dwelld")).unwrap() {
-                assert!(manager.wrote(file.name, &file.text), "{}", file.name);
-                assert!(!manager.wrote(file.name, &format!("{}# mine\n", file.text)));
-                assert!(!manager.wrote(file.name, "[Service]\nExecStart=/bin/mine\n"));
-                assert!(!manager.wrote(file.name, ""));
-            }
-        }
+    fn the_managers_environment_is_read_line_by_line() {
+        let read = variables("HOME=/home/me\nXDG_CONFIG_HOME=$'/a b'\nnonsense\n");
+        let expected = [("HOME", "/home/me"), ("XDG_CONFIG_HOME", "/a b")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(read, BTreeMap::from(expected));
     }
 }

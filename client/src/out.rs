@@ -19,6 +19,13 @@ pub(crate) fn raw(text: &str) -> Result<(), Failure> {
     Ok(stdout.flush()?)
 }
 
+/// Columns for text on the terminal that stdout is; none where it is something else.
+pub(crate) fn columns() -> Option<usize> {
+    let terminal = io::stdout().is_terminal();
+    let (columns, _) = crossterm::terminal::size().ok().filter(|_| terminal)?;
+    (columns > 1).then(|| usize::from(columns) - 1)
+}
+
 /// A value on stdout, one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value)

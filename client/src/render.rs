@@ -1,5 +1,6 @@
 //! Events in, text out: how a session looks on a terminal or in a pipe. Pure; must never write, wait or ask.
 
+mod breaker;
 mod call;
 pub(crate) mod code;
 pub(crate) mod diff;
@@ -12,6 +13,7 @@ pub(crate) mod words;
 
 use crate::approval::Question;
 use crate::paint::{Paint, Part, tame};
+use breaker::Breaker;
 use call::{Calls, Look, Told};
 pub(crate) use fold::{Folded, What, thought_rows};
 use protocol::approval::{Answer, Scope};
@@ -73,6 +75,8 @@ pub(crate) struct Renderer {
     paint: Paint,
     /// None where text goes out as it comes.
     rich: Option<Rich>,
+    /// What breaks rows where text goes out as it comes, on a terminal.
+    breaker: Option<Breaker>,
     prompts: Prompts,
     keys: Keys,
     tail: Tail,
@@ -89,6 +93,7 @@ impl Renderer {
         Self {
             paint,
             rich: None,
+            breaker: None,
             prompts,
             keys: Keys::Hidden,
             tail: Tail::Line,
@@ -105,8 +110,17 @@ impl Renderer {
         self
     }
 
+    /// For a terminal that is not drawn on: what is said breaks between words, in rows of so many columns.
+    pub(crate) fn broken(mut self, room: usize) -> Self {
+        self.breaker = Some(Breaker::new(room));
+        self
+    }
+
     /// Rows have another width from here on.
     pub(crate) fn set_room(&mut self, room: usize) {
+        if let Some(breaker) = &mut self.breaker {
+            breaker.set_room(room);
+        }
         if let Some(rich) = &mut self.rich {
             rich.room = room;
             rich.reply.set_room(room);
@@ -207,6 +221,10 @@ impl Renderer {
         }
         self.at_line_start = text.ends_with('\n');
         self.tail = tail;
+        let text = match &mut self.breaker {
+            Some(breaker) => breaker.push(&text),
+            None => text,
+        };
         let (channel, text) = match tail {
             Tail::Thought => (Channel::Progress, self.paint.dress(Part::Quiet, &text)),
             Tail::Reply | Tail::Line => (Channel::Reply, text),
@@ -227,10 +245,16 @@ impl Renderer {
             self.tail = Tail::Line;
             return;
         }
+        let held = self.breaker.as_mut().map(Breaker::finish);
         if !self.at_line_start {
+            let held = held.unwrap_or_default();
+            let text = match self.tail {
+                Tail::Thought => self.paint.dress(Part::Quiet, &held),
+                Tail::Reply | Tail::Line => held,
+            };
             out.push(Chunk {
                 channel,
-                text: "\n".into(),
+                text: text + "\n",
             });
         }
         self.tail = Tail::Line;

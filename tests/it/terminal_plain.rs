@@ -8,7 +8,7 @@ use harness::dwell::Dwell;
 use harness::sandbox::Sandbox;
 use harness::ssh::{remote_dwell, stand_in};
 use harness::tmux::Tmux;
-use harness::wait::{SOON, skip, until_true};
+use harness::wait::{SOON, skip, until, until_true};
 use serde_json::json;
 use std::fs;
 
@@ -48,6 +48,51 @@ fn a_command_of_ones_own_runs_where_nothing_can_be_drawn() {
     tmux.shows("dumb", "cancelled");
     tmux.type_line("dumb", "!echo still here");
     tmux.shows("dumb", "\nstill here\n");
+}
+
+#[test]
+fn a_terminal_that_cannot_be_drawn_on_breaks_between_words_and_a_pipe_nowhere() {
+    let name = "a_terminal_that_cannot_be_drawn_on_breaks_between_words_and_a_pipe_nowhere";
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let words = "- a list's item that is wider than the window, with 日本語のテキスト and 👍 in it";
+    let code = "let of_code = \"that is wider than the window and stays as it is\";";
+    let script = format!("line {words}\nline ```\nline {code}\nline ```\nsay end");
+    let piped = Dwell::new(&daemon)
+        .args(["ask", "-s", &session])
+        .stdin(&script)
+        .ok();
+    assert!(piped.contains(words) && piped.contains(code), "{piped}");
+    let Some(tmux) = Tmux::start(&daemon) else {
+        return skip(name, WHY);
+    };
+    let dumb = |rest: &str| command(&daemon, rest).replace("TERM=xterm-256color", "TERM=dumb");
+    daemon.write("script", &script);
+    let line = dumb(&format!("attach {session}"));
+    tmux.open_sized("attach", &line, 40, 15);
+    let line = dumb("ask -p script \"$(cat script)\"; sleep 60");
+    let work = daemon.work();
+    let cd = format!("cd '{}'; ", work.display());
+    tmux.open_sized("ask", &(cd + line.trim_start_matches("exec ")), 40, 15);
+    let golden = "\
+- a list's item that is wider than the
+  window, with 日本語のテキスト and 👍
+  in it
+```
+let of_code = \"that is wider than the wi
+ndow and stays as it is\";
+```
+end";
+    for terminal in ["attach", "ask"] {
+        until("rows that break between words", SOON, || {
+            let window = tmux.window(terminal);
+            match window.contains(golden) {
+                true => Ok(()),
+                false => Err(window),
+            }
+        });
+    }
 }
 
 #[test]

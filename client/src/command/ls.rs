@@ -1,5 +1,6 @@
 //! `dwell ls`: sessions, newest first.
 
+use crate::connect::{Speak, Start};
 use crate::error::Failure;
 use crate::link::Link;
 use crate::out;
@@ -9,7 +10,7 @@ use crate::render::styled::{clip, width};
 use crate::render::{cut, first_line};
 use protocol::session::{Session, SessionRpcClient, SessionState};
 use serde_json::Value;
-use std::io::IsTerminal;
+use std::rc::Rc;
 
 /// The column that gives way.
 const TITLE: usize = 3;
@@ -40,12 +41,19 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     tsv: bool,
 
+    /// Start no daemon: where none runs there is nothing to list
+    #[arg(long)]
+    no_start: bool,
+
     /// Words of the id or the title
     query: Option<String>,
 }
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
-    let link = super::link(place).await?;
+    let link = match args.no_start {
+        true => Rc::new(Link::open(place, Start::Never, Speak::Ours).await?),
+        false => super::link(place).await?,
+    };
     let mut sessions = fetch(&link, &args).await?;
     let wanted = |session: &Session| {
         args.state.is_empty()
@@ -76,7 +84,8 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     if rows.is_empty() {
         return out::note("no sessions");
     }
-    let columns = columns();
+    // A row is to have one line of the window.
+    let columns = out::columns();
     for (row, session) in table(&rows, columns).iter().zip(&sessions) {
         let row = columns.map_or_else(|| row.clone(), |columns| clip(row, columns));
         out::line(&dressed(paint, &row, session.state))?;
@@ -158,13 +167,6 @@ fn titled(session: &Session) -> String {
         (Some(parent), Some(_)) => cut(&format!("(task of {parent}) {title}"), 70),
         _ => cut(&title, 50),
     }
-}
-
-/// The window's, where a row is to have one line of it.
-fn columns() -> Option<usize> {
-    let terminal = std::io::stdout().is_terminal();
-    let (columns, _) = crossterm::terminal::size().ok().filter(|_| terminal)?;
-    Some(usize::from(columns).saturating_sub(1))
 }
 
 /// Columns as wide as their widest cell; the titles give way to the rest where the window is narrow.

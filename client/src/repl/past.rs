@@ -51,8 +51,8 @@ pub(super) struct Past {
 pub(super) enum On {
     /// A terminal that is drawn on, with so many columns for text.
     Screen(usize),
-    /// Anything else.
-    Plain,
+    /// Anything else; on a terminal that is not drawn on, with so many columns.
+    Plain(Option<usize>),
 }
 
 /// Reads it.
@@ -132,9 +132,11 @@ fn show(paint: Paint, on: On, session: Session, events: Vec<Event>, exchanges: u
     let from = from.unwrap_or(if exchanges == 0 { live } else { 0 });
     let mut view = View::default();
     let mut renderer = Renderer::new(paint, Prompts::Shown).offering_keys();
-    if let On::Screen(room) = on {
-        renderer = renderer.rich(room);
-    }
+    renderer = match on {
+        On::Screen(room) => renderer.rich(room),
+        On::Plain(Some(room)) => renderer.broken(room),
+        On::Plain(None) => renderer,
+    };
     let mut finished = String::new();
     let mut running = String::new();
     let pending: Vec<_> = session.approvals.iter().map(|one| &one.approval).collect();
@@ -170,14 +172,14 @@ fn show(paint: Paint, on: On, session: Session, events: Vec<Event>, exchanges: u
             text.push_str(&question.text(paint));
             text.push_str(&match on {
                 On::Screen(_) => "\n".to_string(),
-                On::Plain => format!("\n  {}\n", question.keys().join("  ")),
+                On::Plain(_) => format!("\n  {}\n", question.keys().join("  ")),
             });
         }
     }
     let told = match on {
         // The panel shows them.
         On::Screen(_) => &[],
-        On::Plain => session.queue.as_slice(),
+        On::Plain(_) => session.queue.as_slice(),
     };
     for queued in told {
         end_line(&mut text);
@@ -279,7 +281,7 @@ mod tests {
     fn the_last_exchanges_are_shown_and_where_the_rest_is() {
         let past = show(
             Paint::Plain,
-            On::Plain,
+            On::Plain(None),
             session(None, json!({})),
             talk(5),
             EXCHANGES,
@@ -296,7 +298,7 @@ mod tests {
         let said = |count: usize| {
             let past = show(
                 Paint::Plain,
-                On::Plain,
+                On::Plain(None),
                 session(None, json!({})),
                 talk(5),
                 count,
@@ -324,7 +326,7 @@ mod tests {
         ));
         let mut past = show(
             Paint::Plain,
-            On::Plain,
+            On::Plain(None),
             session(Some("s.t2"), json!({})),
             events,
             EXCHANGES,
@@ -359,7 +361,7 @@ mod tests {
         let events = vec![started, asked(2, "s.a1"), asked(3, "s.a2"), queued];
         let past = show(
             Paint::Plain,
-            On::Plain,
+            On::Plain(None),
             session(Some("s.t1"), waiting),
             events,
             EXCHANGES,

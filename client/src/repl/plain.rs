@@ -32,7 +32,7 @@ pub(super) async fn run(
     opening: Option<String>,
 ) -> Result<Leave, Failure> {
     let paint = Paint::of(&std::io::stdout());
-    let past = past::read(&link, &session.id, paint, past::On::Plain).await?;
+    let past = past::read(&link, &session.id, paint, past::On::Plain(out::columns())).await?;
     let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if interactive {
         out::raw(&past.text)?;
@@ -178,6 +178,9 @@ impl Plain {
             }
             EventKind::TurnEnded { .. } if self.running == event.turn => self.running = None,
             _ => {}
+        }
+        if let Some(columns) = out::columns() {
+            self.renderer.set_room(columns);
         }
         let chunks = self.renderer.event(event);
         if !chunks.is_empty() {

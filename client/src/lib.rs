@@ -25,6 +25,7 @@ mod screen;
 mod select;
 #[cfg(test)]
 mod testing;
+mod timestamp;
 mod toolbox;
 mod transport;
 mod trust;

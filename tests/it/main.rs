@@ -8,6 +8,7 @@
 
 mod acp;
 mod approval;
+mod ask;
 mod attach;
 mod cli;
 mod client_tools;
@@ -36,6 +37,7 @@ mod servers;
 mod service;
 mod service_manager;
 mod session;
+mod shell;
 mod skills;
 mod store;
 mod task;

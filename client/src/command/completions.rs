@@ -1,4 +1,7 @@
-//! `dwell completions`: what makes a shell complete this program's commands. From the same table as `--help`.
+//! `dwell completions`: what makes a shell complete this program's commands, from the same table as `--help`, and its
+//! sessions, from the daemon when there is one. Must never make a shell start a daemon.
+
+mod sessions;
 
 use crate::error::Failure;
 use crate::out;
@@ -13,7 +16,14 @@ pub(crate) struct Args {
 
 #[expect(clippy::unused_async, reason = "commands are called alike")]
 pub(super) async fn run(args: Args, _place: Place) -> Result<(), Failure> {
+    let mut command = crate::cli::command();
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::cli::command(), "dwell", &mut script);
-    out::raw(&String::from_utf8_lossy(&script))
+    clap_complete::generate(args.shell, &mut command, "dwell", &mut script);
+    let script = String::from_utf8_lossy(&script);
+    out::raw(&match args.shell {
+        Shell::Bash => sessions::in_bash(&script, &command),
+        Shell::Zsh => sessions::in_zsh(&script),
+        Shell::Fish => sessions::in_fish(&script, &command),
+        _ => script.into_owned(),
+    })
 }

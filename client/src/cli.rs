@@ -106,15 +106,17 @@ Environment:
   DWELL_NOTIFY    off: no bell and no message of the desktop; unfocused: only while another window
                   has the focus; a number: the end of a turn that took so many seconds [default: 10]
   NO_COLOR        no colours
+  CLICOLOR_FORCE  colours also where output is no terminal
 
 Exit codes:
   0    done
-  1    the turn failed, its reply is blank, or the daemon said no
+  1    the turn failed, its reply is blank or fits no schema, or the daemon said no
   2    the command line makes no sense
   3    no daemon can be reached, or it speaks another protocol
   4    no such session, turn, tool or method
   124  it took longer than --timeout
   130  cancelled
+  141  whoever read the output went away, as `head` does
 
 A terminal that shows nothing of what is typed, after dwell was killed in it with kill -9: type `stty sane` and Enter.
 What is killed like that cannot put its terminal back; the session goes on, and `dwell` shows it again.";

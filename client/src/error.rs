@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     TimedOut = 124,
     /// The turn was cancelled.
     Cancelled = 130,
+    /// Whoever read the output went away: what a shell says of a program that this ended.
+    Unread = 141,
 }
 
 /// An error for a person: what was attempted, and what to do about it.
@@ -44,6 +46,11 @@ impl Failure {
             exit: Exit::Failed,
             kind: None,
         }
+    }
+
+    /// A turn's end whose reply says why.
+    pub(crate) fn of_reply(reply: &str) -> Self {
+        Self::new(reply.strip_prefix("Error: ").unwrap_or(reply).trim_end())
     }
 
     /// A command line that makes no sense.
@@ -99,7 +106,7 @@ impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         // A reader that went away (`dwell ls | head`) is no news to anybody.
         if error.kind() == std::io::ErrorKind::BrokenPipe {
-            return Self::shown(Exit::Failed);
+            return Self::shown(Exit::Unread);
         }
         Self::new(error.to_string())
     }

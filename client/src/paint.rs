@@ -48,7 +48,8 @@ pub(crate) enum Mark {
 impl Paint {
     /// For a stream, by whether it is a terminal and what the environment says of it.
     pub(crate) fn of(stream: &impl IsTerminal) -> Self {
-        let coloured = stream.is_terminal() && !no_color() && !dumb();
+        let shows = forced() || (stream.is_terminal() && !dumb());
+        let coloured = shows && !no_color();
         if coloured { Self::Colour } else { Self::Plain }
     }
 
@@ -83,6 +84,11 @@ impl Paint {
 /// Whether the person wants no colours (<https://no-color.org>).
 pub(crate) fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+/// Whether the person wants colours wherever output goes (<https://bixense.com/clicolors>).
+fn forced() -> bool {
+    std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 /// Whether the terminal understands nothing but text.

@@ -57,6 +57,7 @@ fn only_the_reply_goes_to_stdout_and_progress_to_stderr() {
         &[
             "-p",
             "script",
+            "--verbose",
             "think hm\nsay looking\ndo list {}\nsay found",
         ],
     );

@@ -76,21 +76,43 @@ fn wait_tells_of_a_turn_that_is_over_what_it_would_have_told() {
 }
 
 #[test]
-fn each_end_has_its_exit_code() {
+fn each_end_has_its_exit_code_and_each_code_is_documented() {
     let daemon = TestDaemon::start();
     let mut client = daemon.client();
     let session = client.session(&daemon.work());
+    let (runs, stopped) = (
+        client.session(&daemon.work()),
+        client.session(&daemon.work()),
+    );
+    client.start(&runs, "wait 60000");
+    client.attach(&stopped, None);
+    client.start(&stopped, "wait 60000");
+    client.call("turn/cancel", json!({"session": stopped}));
+    client.until_ended();
     let missing = daemon.path("nobody.sock");
     let nobody = missing.to_str().unwrap();
+    // 141 has a test of its own, with the readers that go away.
+    let mut codes = vec![141];
     for (args, code) in [
         (&["ask", "-p", "script", "say done"][..], 0),
+        (&["wait", &session], 0),
         (&["ask", "-p", "script", "fail"], 1),
         (&["ask", "-p", "script", "line "], 1),
-        (&["ask", "--no-such-option"], 2),
-        (&["--socket", nobody, "daemon", "status"], 3),
-        (&["log", "no-such-session"], 4),
-        (&["rpc", "no/such/method"], 4),
         (&["run", "-s", &session, "no_such_tool"], 1),
+        (&["ask", "--no-such-option"], 2),
+        (&["ask", "--retries", "2", "x"], 2),
+        (&["ask", "--schema", "no-such-file", "x"], 2),
+        (&["send", &session], 2),
+        (&["--socket", nobody, "daemon", "status"], 3),
+        (&["--socket", nobody, "ls", "--no-start"], 3),
+        (&["log", "no-such-session"], 4),
+        (&["ask", "-s", "no-such-session", "x"], 4),
+        (&["send", "no-such-session", "x"], 4),
+        (&["wait", "no-such-session"], 4),
+        (&["wait", "no-such-session.t1"], 4),
+        (&["rpc", "no/such/method"], 4),
+        (&["wait", "--timeout", "0", &runs], 124),
+        (&["wait", &stopped], 130),
     ] {
         let ran = dwell(&daemon, args);
         assert_eq!(
@@ -100,7 +122,66 @@ fn each_end_has_its_exit_code() {
             ran.stdout,
             ran.stderr
         );
+        codes.push(code);
     }
+    codes.sort_unstable();
+    codes.dedup();
+    let help = Dwell::alone(&daemon).args(["--help"]).ok();
+    let document = include_str!("../../client/docs/scripting.md");
+    let rows = document.lines().filter_map(|line| line.strip_prefix("| "));
+    let documented: Vec<i32> = rows
+        .filter_map(|row| row.split(' ').next()?.parse().ok())
+        .collect();
+    assert_eq!(documented, codes);
+    let listed = help.split("Exit codes:").nth(1).unwrap();
+    for code in codes {
+        assert!(listed.contains(&format!("\n  {code} ")), "{code}: {help}");
+    }
+}
+
+#[test]
+fn wait_takes_several_and_tells_each_as_it_ends() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let [slow, quick, bad] = [(); 3].map(|()| client.session(&daemon.work()));
+    client.start(&slow, "wait 1500\nsay slow one");
+    client.turn(&quick, "say quick one");
+    let both = dwell(&daemon, &["wait", &slow, &quick]);
+    assert_eq!(both.code, Some(0), "{}", both.stderr);
+    let told = format!("==> {quick}.t1 <==\nquick one\n==> {slow}.t1 <==\nslow one\n");
+    assert_eq!((both.stdout, both.stderr), (told, String::new()));
+    client.turn(&bad, "fail boom");
+    let three = dwell(&daemon, &["wait", "--json", &slow, &bad, &quick]);
+    assert_eq!(three.code, Some(1));
+    let ends: Vec<Value> = three
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(ends.len(), 3, "{ends:?}");
+    assert_eq!(three.stderr, format!("{bad}.t1: boom\n"));
+    client.start(&slow, "wait 60000");
+    let late = dwell(&daemon, &["wait", "--timeout", "1", &slow, &quick]);
+    assert_eq!(late.code, Some(124), "{}", late.stderr);
+    assert!(
+        late.stdout.contains("quick one"),
+        "what ended is told: {}",
+        late.stdout
+    );
+}
+
+#[test]
+fn wait_says_that_a_session_waits_for_an_answer() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    client.start(&session, "do execute {\"command\": \"true\"}");
+    client.until_type("approval_asked");
+    let ran = dwell(&daemon, &["wait", "--timeout", "1", &session]);
+    assert_eq!(ran.code, Some(124));
+    let told = format!("{session} waits for an answer: `dwell attach {session}`");
+    assert!(ran.stderr.contains(&told), "{}", ran.stderr);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `dwell ask`: one turn, from the command line to the reply. Must never say yes to a question without being told to.
 
 mod drawn;
+mod progress;
 mod prompt;
 mod schema;
 
@@ -15,12 +16,14 @@ use crate::place::Place;
 use crate::render::{Channel, Chunk, Prompts, Renderer};
 use crate::{local, out, select, trust};
 use drawn::Drawn;
+use progress::Progress;
 use protocol::error::ErrorKind;
 use protocol::event::{Event, EventKind, TurnStatus};
 use protocol::id::TurnId;
 use protocol::session::Session;
 use protocol::turn::{Started, TurnRpcClient};
 use schema::Schema;
+use serde_json::json;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -60,6 +63,10 @@ pub(crate) struct Args {
     #[arg(short, long)]
     yes: bool,
 
+    /// What goes on, on stderr, also where that is no terminal
+    #[arg(short, long)]
+    verbose: bool,
+
     /// What to ask; what is piped to stdin is added
     text: Vec<String>,
 }
@@ -71,14 +78,19 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let mut tty = Tty::find();
     let session = settle(&link, &args, tty.as_mut()).await?;
     let mut turn = Turn::begin(link, &args, &session, tty)?;
-    if let Some(schema) = schema {
-        return turn
-            .play_until_valid(&session, &text, &schema, args.retries)
-            .await;
+    let ended = match schema {
+        Some(schema) => {
+            let valid = turn.play_until_valid(&session, &text, &schema, args.retries);
+            valid.await
+        }
+        None => turn.play_once(&session, &text).await,
+    };
+    if let Err(failure) = &ended
+        && failure.exit != Exit::Unread
+    {
+        turn.progress.is_news()?;
     }
-    turn.start(&session, &text).await?;
-    let (status, reply) = turn.play().await?;
-    turn.end(status, &reply)
+    ended
 }
 
 /// The session to ask in, after its directory's trust has been settled.
@@ -126,6 +138,7 @@ struct Turn {
     tty: Option<Tty>,
     questions: Open,
     look: Look,
+    progress: Progress,
     /// Of what is asked next.
     writer: Writer,
     /// Where the reply is drawn as it grows.
@@ -172,22 +185,25 @@ impl Turn {
             (false, _) => Look::Whole,
         };
         let paint = Paint::of(&std::io::stderr());
-        out::note(&paint.dress(Part::Quiet, &format!("session {}", session.id)))?;
+        let mut progress = Progress::new(args.verbose);
+        progress.line(&paint.dress(Part::Quiet, &format!("session {}", session.id)))?;
         let drawn = Drawn::find().filter(|_| look == Look::Stream);
         let renderer = Renderer::new(paint, Prompts::Hidden);
         Ok(Self {
             follow: Follow::new(Rc::clone(&link), session.id.clone(), session.seq),
             link,
             turn: None,
-            renderer: match &drawn {
-                Some(drawn) => renderer.rich(drawn.room()),
-                None => renderer,
+            renderer: match (&drawn, out::columns()) {
+                (Some(drawn), _) => renderer.rich(drawn.room()),
+                (None, Some(columns)) if look == Look::Stream => renderer.broken(columns),
+                (None, _) => renderer,
             },
             interrupts: signal(SignalKind::interrupt())?,
             interrupted: false,
             tty,
             questions: Open::default(),
             look,
+            progress,
             writer: match args.text.is_empty() {
                 true => Writer::Program,
                 false => Writer::Person,
@@ -276,7 +292,7 @@ impl Turn {
             match (chunk.channel, self.look) {
                 (Channel::Reply, Look::Stream) => out::raw(&chunk.text)?,
                 (Channel::Reply, Look::Whole | Look::Json) => {}
-                (Channel::Progress, _) => out::progress(&chunk.text)?,
+                (Channel::Progress, _) => self.progress.text(&chunk.text)?,
             }
         }
         Ok(())
@@ -290,10 +306,13 @@ impl Turn {
         };
         let reply = match (allowed, &self.tty) {
             (true, _) => Reply::yes(),
-            (false, None) => Reply::no(format!(
-                "there is no terminal to ask on, and neither --allow {} nor --yes was given",
-                question.tool
-            )),
+            (false, None) => {
+                self.progress.is_news()?;
+                Reply::no(format!(
+                    "there is no terminal to ask on, and neither --allow {} nor --yes was given",
+                    question.tool
+                ))
+            }
             (false, Some(_)) => {
                 self.questions.push(question);
                 return Ok(());
@@ -376,6 +395,12 @@ impl Turn {
         Ok(())
     }
 
+    async fn play_once(&mut self, session: &Session, text: &str) -> Result<(), Failure> {
+        self.start(session, text).await?;
+        let (status, reply) = self.play().await?;
+        self.end(status, &reply)
+    }
+
     /// Asks until a reply validates, and writes only its JSON.
     async fn play_until_valid(
         &mut self,
@@ -393,20 +418,24 @@ impl Turn {
                 return self.end(status, &reply);
             }
             let faults = match schema.check(&reply) {
-                Ok(value) if self.look == Look::Json => return out::note(&value.to_string()),
+                Ok(value) if self.look == Look::Json => {
+                    return out::json(&json!({"type": "schema", "fits": true, "value": value}));
+                }
                 Ok(value) => return out::line(&value.to_string()),
                 Err(faults) => faults,
             };
+            if left == 0 && self.look == Look::Json {
+                out::json(&json!({"type": "schema", "fits": false, "faults": faults}))?;
+            }
             if left == 0 {
                 return Err(
                     Failure::new(format!("the reply does not fit the schema: {faults}"))
                         .hint(format!("`dwell log {}` shows what was said", session.id)),
                 );
             }
-            out::note(
-                &Paint::of(&std::io::stderr())
-                    .dress(Part::Quiet, &format!("asked again: {faults}")),
-            )?;
+            let again = format!("asked again: {faults}");
+            let paint = Paint::of(&std::io::stderr());
+            self.progress.line(&paint.dress(Part::Quiet, &again))?;
             prompt = Schema::again(&faults);
         }
         Ok(())
@@ -436,7 +465,7 @@ impl Turn {
             | TurnStatus::Interrupted
             | TurnStatus::Refused
             | TurnStatus::MaxRounds => match self.look {
-                Look::Json => Err(Failure::new(reply)),
+                Look::Json => Err(Failure::of_reply(reply)),
                 // Its line on stderr has said so.
                 Look::Stream | Look::Whole => Err(Failure::shown(Exit::Failed)),
             },

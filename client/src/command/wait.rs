@@ -1,13 +1,17 @@
-//! `dwell wait`: until a session's turn has ended, or how its last one did. Its exit code is the turn's.
+//! `dwell wait`: until the turns of sessions have ended, or how their last ones did. Its exit code is the turns'.
 
 use crate::error::{Exit, Failure};
 use crate::link::Link;
 use crate::place::Place;
 use crate::{out, select};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use protocol::daemon::{Change, DaemonRpcClient};
 use protocol::event::{Event, EventKind, TurnStatus};
-use protocol::id::TurnId;
-use protocol::session::SessionRpcClient;
+use protocol::id::{SessionId, TurnId};
+use protocol::session::{Session, SessionRpcClient, SessionState};
 use protocol::turn::{Ended, TurnRpcClient};
+use std::pin::pin;
 use std::time::Duration;
 
 /// How many events are looked through at once.
@@ -15,48 +19,135 @@ const PAGE: u32 = 200;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Give up after so many seconds, with exit code 124; the turn goes on
+    /// Give up after so many seconds, with exit code 124; what runs goes on
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
 
-    /// What ended, as one JSON object
+    /// Each end as one JSON object a line
     #[arg(long)]
     json: bool,
 
-    /// Which session: its running turn, or else its last one; or a turn by its own id
-    #[arg(default_value = select::LAST)]
-    session: String,
+    /// Which sessions: the running turn of each, or else its last one; or turns by their own ids
+    #[arg(value_name = "SESSION", default_value = select::LAST)]
+    sessions: Vec<String>,
+}
+
+/// A turn that is waited for, and of which session.
+struct Awaited {
+    turn: TurnId,
+    session: SessionId,
 }
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
-    let Some(turn) = turn_of(&link, &args.session).await? else {
-        return out::note(&format!("nothing has run in {}", args.session));
+    let mut awaited = Vec::new();
+    for word in &args.sessions {
+        match turn_of(&link, word).await? {
+            Some(turn) => awaited.push(turn),
+            None => out::note(&format!("nothing has run in {word}"))?,
+        }
+    }
+    let several = args.sessions.len() > 1;
+    let mut left: Vec<TurnId> = awaited.iter().map(|one| one.turn.clone()).collect();
+    let mut ends: FuturesUnordered<_> = awaited.iter().map(|one| end_of(&link, one)).collect();
+    let mut asking = pin!(tell_questions(&link, &awaited));
+    let limit = async {
+        match args.timeout {
+            Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+            None => std::future::pending().await,
+        }
     };
-    let wait = link.call(async |client| TurnRpcClient::wait(client, turn.clone()).await);
-    let ended = match args.timeout {
-        None => wait.await?,
-        Some(seconds) => tokio::time::timeout(Duration::from_secs(seconds), wait)
-            .await
-            .map_err(|_| {
-                Failure::new(format!("{turn} still runs after {seconds} s")).exit(Exit::TimedOut)
-            })??,
-    };
-    report(&ended, args.json)
+    let mut limit = pin!(limit);
+    let mut worst = Ok(());
+    while !left.is_empty() {
+        tokio::select! {
+            biased;
+            Some(ended) = ends.next() => {
+                let ended = ended?;
+                left.retain(|turn| *turn != ended.turn);
+                let told = report(&ended, args.json, several);
+                if several && let Err(failure) = &told {
+                    out::note(&format!("{}: {}", ended.turn, failure.message))?;
+                }
+                worst = worst.and(told);
+            }
+            told = &mut asking => told?,
+            () = &mut limit => return Err(late(&left, args.timeout.unwrap_or_default())),
+        }
+    }
+    match worst {
+        Err(failure) if several => Err(Failure::shown(failure.exit)),
+        other => other,
+    }
+}
+
+async fn end_of(link: &Link, awaited: &Awaited) -> Result<Ended, Failure> {
+    link.call(async |client| TurnRpcClient::wait(client, awaited.turn.clone()).await)
+        .await
+}
+
+fn late(left: &[TurnId], seconds: u64) -> Failure {
+    let names: Vec<&str> = left.iter().map(TurnId::as_str).collect();
+    let runs = if left.len() > 1 { "run" } else { "runs" };
+    Failure::new(format!(
+        "{} still {runs} after {seconds} s",
+        names.join(", ")
+    ))
+    .exit(Exit::TimedOut)
+}
+
+/// Tells of each session that waits for an answer, which a program cannot give; ends never.
+async fn tell_questions(link: &Link, awaited: &[Awaited]) -> Result<(), Failure> {
+    let (connection, _) = link.connection();
+    if let Ok(mut changes) = DaemonRpcClient::watch(&connection.client).await {
+        for one in awaited {
+            let id = one.session.clone();
+            let session = link
+                .call(async |client| SessionRpcClient::get(client, id.clone()).await)
+                .await?;
+            tell_question(&session)?;
+        }
+        while let Some(change) = changes.next().await {
+            let Ok(Change::Session { session }) = change else {
+                continue;
+            };
+            if awaited.iter().any(|one| one.session == session.id) {
+                tell_question(&session)?;
+            }
+        }
+    }
+    std::future::pending().await
+}
+
+fn tell_question(session: &Session) -> Result<(), Failure> {
+    if session.state != SessionState::Waiting {
+        return Ok(());
+    }
+    let id = &session.id;
+    out::note(&format!(
+        "{id} waits for an answer: `dwell attach {id}` shows the question, `dwell cancel {id}` ends the turn"
+    ))
 }
 
 /// The turn that a word names: its own id, or the session's that runs, or else its last one.
-async fn turn_of(link: &Link, word: &str) -> Result<Option<TurnId>, Failure> {
+async fn turn_of(link: &Link, word: &str) -> Result<Option<Awaited>, Failure> {
     // A session's id has no dot.
-    if word.contains('.') {
-        return Ok(Some(word.into()));
+    if let Some((session, _)) = word.rsplit_once('.') {
+        return Ok(Some(Awaited {
+            turn: word.into(),
+            session: session.into(),
+        }));
     }
     let id = select::id(link, word).await?;
+    let of = |turn: Option<TurnId>| {
+        let session = id.clone();
+        turn.map(|turn| Awaited { turn, session })
+    };
     let session = link
         .call(async |client| SessionRpcClient::get(client, id.clone()).await)
         .await?;
     if session.turn.is_some() {
-        return Ok(session.turn);
+        return Ok(of(session.turn));
     }
     let mut before = session.seq + 1;
     while before > 1 {
@@ -67,7 +158,7 @@ async fn turn_of(link: &Link, word: &str) -> Result<Option<TurnId>, Failure> {
             .await?;
         let ended = |event: &&Event| matches!(event.kind, EventKind::TurnEnded { .. });
         if let Some(last) = page.events.iter().rev().find(ended) {
-            return Ok(last.turn.clone());
+            return Ok(of(last.turn.clone()));
         }
         match page.events.first().map(Event::first) {
             Some(oldest) if oldest < before => before = oldest,
@@ -77,23 +168,25 @@ async fn turn_of(link: &Link, word: &str) -> Result<Option<TurnId>, Failure> {
     Ok(None)
 }
 
-fn report(ended: &Ended, json: bool) -> Result<(), Failure> {
+/// Writes the reply, with its turn's name above it where there are several; or gives why there is none.
+fn report(ended: &Ended, json: bool, several: bool) -> Result<(), Failure> {
     if json {
         out::json(ended)?;
     }
+    let reply = ended.reply.trim_end();
     match ended.status {
         TurnStatus::Completed if json => Ok(()),
-        TurnStatus::Completed => out::line(ended.reply.trim_end()),
+        TurnStatus::Completed if several => out::line(&format!("==> {} <==\n{reply}", ended.turn)),
+        TurnStatus::Completed if reply.is_empty() => Ok(()),
+        TurnStatus::Completed => out::line(reply),
+        TurnStatus::Cancelled if several => Err(Failure::new("cancelled").exit(Exit::Cancelled)),
         TurnStatus::Cancelled => Err(Failure::shown(Exit::Cancelled)),
         TurnStatus::Failed
         | TurnStatus::Interrupted
         | TurnStatus::Refused
-        | TurnStatus::MaxRounds => {
-            let why = match ended.reply.trim() {
-                "" => ended.status.as_str(),
-                reply => reply,
-            };
-            Err(Failure::new(why))
-        }
+        | TurnStatus::MaxRounds => match reply {
+            "" => Err(Failure::new(ended.status.as_str())),
+            reply => Err(Failure::of_reply(reply)),
+        },
     }
 }

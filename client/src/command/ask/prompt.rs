@@ -1,6 +1,7 @@
 //! The prompt of `dwell ask`: the words of the command line and what is piped in. Must never wait for a terminal.
 
 use crate::error::Failure;
+use crate::out;
 use std::io::{IsTerminal, Read};
 
 /// More than any model reads.
@@ -15,13 +16,29 @@ pub(super) fn piped() -> Result<Option<String>, Failure> {
     let mut bytes = Vec::new();
     stdin.lock().take(LIMIT + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LIMIT {
-        return Err(Failure::usage(format!(
-            "stdin has more than {} MiB",
-            LIMIT >> 20
-        )));
+        return Err(
+            Failure::usage(format!("stdin has more than {} MiB", LIMIT >> 20))
+                .hint("name a file instead: the model reads of it what it needs"),
+        );
     }
-    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let text = text_of(bytes)?;
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
+}
+
+/// Text, with a word on stderr where bytes of it are none; what holds zeros is no text at all.
+fn text_of(bytes: Vec<u8>) -> Result<String, Failure> {
+    if bytes.contains(&0) {
+        return Err(Failure::usage("stdin is no text: it has zero bytes")
+            .hint("pipe in what a model can read, or name the file instead"));
+    }
+    String::from_utf8(bytes).or_else(|wrong| {
+        let at = wrong.utf8_error().valid_up_to();
+        out::note(&format!(
+            "stdin is no UTF-8 (byte {} is the first that is none): the model sees U+FFFD in its place",
+            at + 1
+        ))?;
+        Ok(String::from_utf8_lossy(wrong.as_bytes()).into_owned())
+    })
 }
 
 /// The words, and behind them what was piped, fenced so that a model can tell them apart.

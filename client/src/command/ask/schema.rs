@@ -28,7 +28,7 @@ impl Schema {
 
     fn parse(text: String) -> Result<Self, String> {
         let schema: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-        match check::unknown(&schema) {
+        match check::unknown(&schema).or_else(|| check::dangling(&schema)) {
             Some(what) => Err(what),
             None => Ok(Self { schema, text }),
         }
@@ -62,15 +62,29 @@ impl Schema {
     }
 }
 
-/// A reply without the fence that models put around JSON.
+/// A reply without the fence that models put around JSON, and without the words around a fence that is the only one.
 fn unfenced(reply: &str) -> &str {
     let reply = reply.trim();
-    let inner = reply
-        .strip_prefix("```")
-        .and_then(|rest| rest.strip_suffix("```"));
-    inner
-        .and_then(|inner| inner.split_once('\n'))
+    let fences: Vec<usize> = lines_at(reply)
+        .filter(|(_, line)| line.trim_start().starts_with("```"))
+        .map(|(at, _)| at)
+        .collect();
+    let [open, close] = fences[..] else {
+        return reply;
+    };
+    reply[open..close]
+        .split_once('\n')
         .map_or(reply, |(_, body)| body.trim())
+}
+
+/// Lines, and where they begin.
+fn lines_at(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let begins = at;
+        at += line.len();
+        (begins, line)
+    })
 }
 
 #[cfg(test)]
@@ -91,6 +105,14 @@ mod tests {
             schema().check("```json\n{\"n\": 1}\n```\n"),
             Ok(json!({"n": 1}))
         );
+        assert_eq!(
+            schema().check("Here it is:\n\n```\n{\"n\": 1}\n```\nAnything else?"),
+            Ok(json!({"n": 1}))
+        );
+        let text = Schema::parse("{\"type\": \"string\"}".into()).unwrap();
+        assert_eq!(text.check("\"a ``` b\""), Ok(json!("a ``` b")));
+        let two = "```\n{\"n\": 1}\n```\nor\n```\n{\"n\": 2}\n```";
+        assert!(schema().check(two).is_err(), "which of them is not known");
     }
 
     #[test]
@@ -110,5 +132,10 @@ mod tests {
     fn a_file_that_is_no_schema_is_a_slip_of_the_command_line() {
         assert!(Schema::parse("{".into()).is_err());
         assert!(Schema::parse("{\"type\": 3}".into()).is_err());
+        for nowhere in ["#/$defs/none", "other.json#/x", "#anchor"] {
+            let schema = json!({"items": {"$ref": nowhere}});
+            assert!(Schema::parse(schema.to_string()).is_err(), "{nowhere}");
+        }
+        assert!(Schema::parse("{\"$ref\": \"#\"}".into()).is_ok());
     }
 }

@@ -156,6 +156,29 @@ pub(super) fn unknown(schema: &Value) -> Option<String> {
     })
 }
 
+/// A reference that leads nowhere in a schema that is known otherwise.
+pub(super) fn dangling(root: &Value) -> Option<String> {
+    fn within(root: &Value, part: &Value) -> Option<String> {
+        match part {
+            Value::Object(members) => members.iter().find_map(|(name, word)| {
+                let leads = || {
+                    let path = word.as_str().and_then(|path| path.strip_prefix('#'));
+                    path.is_some_and(|path| root.pointer(path).is_some())
+                };
+                match name.as_str() {
+                    "$ref" => (!leads()).then(|| format!("`$ref` leads to no part of it: {word}")),
+                    // Values, not schemas.
+                    "enum" | "const" | "default" | "examples" => None,
+                    _ => within(root, word),
+                }
+            }),
+            Value::Array(all) => all.iter().find_map(|one| within(root, one)),
+            _ => None,
+        }
+    }
+    within(root, root)
+}
+
 /// What is wrong with a value; nothing if it fits.
 pub(super) fn faults(schema: &Value, value: &Value) -> Vec<String> {
     let place = Place {

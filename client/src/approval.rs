@@ -29,6 +29,8 @@ pub(crate) struct Question {
     pub why: String,
     /// Whether a program that the model wrote makes the call, and may make more of its kind.
     pub of_program: bool,
+    /// What it makes of a file, with what is there.
+    pub change: Option<Diff>,
 }
 
 impl From<&protocol::approval::Approval> for Question {
@@ -40,6 +42,7 @@ impl From<&protocol::approval::Approval> for Question {
             arguments: waiting.arguments.clone(),
             why: waiting.why.clone(),
             of_program: false,
+            change: None,
         }
     }
 }
@@ -170,6 +173,7 @@ impl Question {
                 arguments: arguments.clone(),
                 why: why.clone(),
                 of_program: false,
+                change: None,
             }),
             _ => None,
         }
@@ -192,7 +196,7 @@ impl Question {
             paint.mark(Mark::Ask),
             paint.dress(Part::Ask, &format!("allow {}?", spell_out(&self.tool)))
         );
-        for line in what_would_run(paint, &self.arguments).lines() {
+        for line in what_would_run(paint, &self.arguments, self.change.as_ref()).lines() {
             out.push_str("\n    ");
             out.push_str(line);
         }
@@ -232,7 +236,7 @@ const WHY: usize = 120;
 const WIDE: usize = 96;
 
 /// A change of a file as a diff, a lone text as it is, everything else by name.
-fn what_would_run(paint: Paint, arguments: &Value) -> String {
+fn what_would_run(paint: Paint, arguments: &Value, change: Option<&Diff>) -> String {
     let Value::Object(members) = arguments else {
         return spell_out(&arguments.to_string());
     };
@@ -241,7 +245,8 @@ fn what_would_run(paint: Paint, arguments: &Value) -> String {
         return highlighted(paint, name, text);
     }
     let all_shown = |name: &String| matches!(name.as_str(), "path" | "old" | "new" | "content");
-    if let Some(change) = Diff::of(arguments).filter(|_| members.keys().all(all_shown)) {
+    let change = change.cloned().or_else(|| Diff::of(arguments));
+    if let Some(change) = change.filter(|_| members.keys().all(all_shown)) {
         let rows = change.rows(paint, WIDE, usize::MAX).join("\n");
         // A name is one line, whatever is in it.
         let path = spell_out(&change.path).replace('\n', "\\n");
@@ -347,6 +352,7 @@ mod tests {
             arguments,
             why: "default: ask".into(),
             of_program: false,
+            change: None,
         };
         question.text(Paint::Plain)
     }

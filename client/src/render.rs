@@ -179,6 +179,9 @@ impl Renderer {
             }
             EventKind::Thinking { text, .. } => self.flow(Tail::Thought, text, event, &mut out),
             EventKind::ToolOutput { call, text, .. } => self.calls.output(call, text),
+            EventKind::Changing { call, size, diff } => {
+                self.calls.changing(call, *size, diff.as_deref());
+            }
             EventKind::CallStarted { call } => self.calls.started(call, event.at),
             other => {
                 let line = self.line(event);
@@ -373,6 +376,7 @@ impl Renderer {
             | EventKind::Thinking { .. }
             | EventKind::ToolOutput { .. }
             | EventKind::CallStarted { .. }
+            | EventKind::Changing { .. }
             | EventKind::RoundStarted { .. }
             | EventKind::Signed { .. }
             | EventKind::Usage { .. }
@@ -386,6 +390,7 @@ impl Renderer {
     /// A question with what earlier events told of its call.
     pub(crate) fn knows(&self, mut question: Question) -> Question {
         question.of_program = self.calls.is_of_program(&question.call);
+        question.change = self.calls.change_of(&question.call).cloned();
         question
     }
 

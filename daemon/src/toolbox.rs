@@ -24,7 +24,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tool::{Access, Outcome, Tool};
+use tool::{Access, Change, Outcome, Tool};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -40,6 +40,8 @@ pub trait CallPort: Send + Sync {
     /// Records that the handler begins, which does what `access` says; returns when that is as safe as it must be.
     fn started<'a>(&'a self, call: &'a CallId, access: Access)
     -> BoxFuture<'a, Result<(), String>>;
+    /// What the call makes of a file, for people: before its question, or before it runs. Never blocks.
+    fn changing(&self, _: &CallId, _: Change) {}
     /// A piece of what the running tool prints. Never blocks; pieces that fall together are joined.
     fn output(&self, call: &CallId, text: &str);
     /// A call made by a running tool (`doing` with `parent` and `via`); returns its id.

@@ -127,6 +127,17 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// What a call that writes a file makes of the one that is there: before its question, or before it runs unasked. Not for
+    /// a file that is new, nor for a call whose arguments say it.
+    Changing {
+        /// The call.
+        call: CallId,
+        /// Bytes of the file as it is.
+        size: u64,
+        /// The hunks of a unified diff, without a head; none where a side is no text or is large, or the diff is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diff: Option<String>,
+    },
     /// A question that nobody can answer any more.
     ApprovalWithdrawn {
         /// The question.

@@ -80,7 +80,8 @@ resource! {
         #[method(name = "steer", param_kind = map, with_extensions)]
         async fn steer(&self, session: SessionId, text: String) -> Result<Recorded, ErrorObjectOwned>;
 
-        /// Stops the running turn; also one that waits for an approval.
+        /// Stops the running turn; also one that waits for an approval. Answers before it has ended. A turn that is asked for
+        /// meanwhile begins when it has; prompts that waited before the cancel are held until the next turn has ended.
         #[method(name = "cancel", param_kind = map, with_extensions)]
         async fn cancel(&self, session: SessionId) -> Result<Cancelled, ErrorObjectOwned>;
 

@@ -384,3 +384,32 @@ fn asking(daemon: &TestDaemon, client: &mut TestClient) -> (String, Value) {
     let events: Events = client.until_type("approval_asked");
     (session, events.last().clone())
 }
+
+#[test]
+fn a_question_about_a_file_that_is_there_is_preceded_by_what_becomes_of_it() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    let mut ask = |script: &str, answer: &str| {
+        client.start(&session, script);
+        let events = client.until_type("approval_asked");
+        client
+            .answer(&events.last()["approval"], answer)
+            .expect("it is taken");
+        client.until_ended();
+        let told: Vec<Value> = events.of("changing").into_iter().cloned().collect();
+        told
+    };
+    daemon.write("there.txt", "one\ntwo\nthree\n");
+    let over = r#"do write {"path": "there.txt", "content": "one\n2\nthree\n"}"#;
+    let told = ask(over, "deny");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0]["size"], 14);
+    assert_eq!(told[0]["diff"], "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n");
+    let fresh = r#"do write {"path": "fresh.txt", "content": "one\n"}"#;
+    assert_eq!(ask(fresh, "deny"), Vec::<Value>::new());
+    std::fs::write(daemon.work().join("blob"), [0, 159, 146, 150]).unwrap();
+    let told = ask(r#"do write {"path": "blob", "content": "one\n"}"#, "deny");
+    assert_eq!((&told[0]["size"], told[0].get("diff")), (&json!(4), None));
+}

@@ -213,6 +213,58 @@ fn a_cancelled_turn_ends_at_once_and_keeps_what_was_said() {
     );
 }
 
+/// Its command takes a moment to die, so that what follows a cancel comes before the turn's end.
+const SLOW_TO_END: &str = r#"do execute {"command": "trap '' TERM; sleep 60"}"#;
+
+#[test]
+fn a_prompt_queued_behind_a_cancelled_turn_goes_before_those_that_waited() {
+    let daemon = TestDaemon::allowing();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    let queue = |client: &mut TestClient, text: &str| {
+        let queued = json!({"session": session, "text": text, "queue": true});
+        client.send("turn/start", queued)
+    };
+    client.start(&session, SLOW_TO_END);
+    client.until_type("call_started");
+    queue(&mut client, "say earlier");
+    client.until_type("queued");
+    client.send("turn/cancel", json!({"session": session}));
+    let id = queue(&mut client, "say now");
+    let answer = client.response(id).expect("it is taken");
+    assert!(answer.get("queued").is_some(), "{answer}");
+    assert_eq!(client.until_ended().last()["status"], "cancelled");
+    assert_eq!(client.until_ended().said().trim(), "now");
+    assert_eq!(client.until_ended().said().trim(), "earlier");
+}
+
+#[test]
+fn a_turn_asked_for_behind_a_cancel_begins_when_the_cancelled_one_has_ended() {
+    let daemon = TestDaemon::allowing();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    client.start(&session, SLOW_TO_END);
+    client.until_type("call_started");
+    client.send("turn/cancel", json!({"session": session}));
+    let next = client.send(
+        "turn/start",
+        json!({"session": session, "text": "say next"}),
+    );
+    let busy = client.send(
+        "turn/start",
+        json!({"session": session, "text": "say more"}),
+    );
+    let fault = client.response(busy).expect_err("one at a time");
+    assert_eq!(fault.code, -32003, "{fault}");
+    let begun = client.response(next).expect("it begins");
+    assert!(begun.get("turn").is_some(), "{begun}");
+    let events = client.until_ended();
+    assert_eq!(events.last()["status"], "cancelled");
+    assert_eq!(client.until_ended().said().trim(), "next");
+}
+
 #[test]
 fn cancelling_where_nothing_runs_is_no_error() {
     let daemon = TestDaemon::start();

@@ -101,7 +101,7 @@ impl Calls {
             announced: look.room.is_none(),
             parent: parent.cloned(),
             of_program: via == Some("code"),
-            change: look.room.and_then(|_| Diff::of(arguments)),
+            change: Diff::of(arguments),
             most: self.results.of(name),
             lines: 0,
             tail: VecDeque::new(),
@@ -135,6 +135,19 @@ impl Calls {
     /// Whether a program makes a call that runs.
     pub(super) fn is_of_program(&self, call: &CallId) -> bool {
         self.running.get(call).is_some_and(|call| call.of_program)
+    }
+
+    /// What the file is that a call writes over.
+    pub(super) fn changing(&mut self, call: &CallId, size: u64, diff: Option<&str>) {
+        let call = self.running.get_mut(call);
+        if let Some(change) = call.and_then(|call| call.change.as_mut()) {
+            change.replaces(size, diff);
+        }
+    }
+
+    /// What a call that runs makes of a file.
+    pub(super) fn change_of(&self, call: &CallId) -> Option<&Diff> {
+        self.running.get(call)?.change.as_ref()
     }
 
     /// A call's handler runs.

@@ -21,6 +21,8 @@ struct Line {
 pub(crate) struct Diff {
     pub(crate) path: String,
     lines: Vec<Line>,
+    /// Bytes of the file that goes, where what differs is not known.
+    replaced: Option<u64>,
 }
 
 impl Diff {
@@ -33,21 +35,51 @@ impl Diff {
             (None, None, Some(content)) => written(content),
             _ => return None,
         };
-        Some(Self { path, lines })
+        Some(Self {
+            path,
+            lines,
+            replaced: None,
+        })
+    }
+
+    /// The file is there: what differs, or how much goes where that is not told.
+    pub(crate) fn replaces(&mut self, size: u64, diff: Option<&str>) {
+        match diff {
+            Some(diff) => self.lines = told(diff),
+            None => self.replaced = Some(size),
+        }
     }
 
     /// `+3 -1`.
     pub(crate) fn summary(&self) -> String {
         let count = |tag| self.lines.iter().filter(|line| line.tag == tag).count();
         match (count(ChangeTag::Insert), count(ChangeTag::Delete)) {
+            (added, 0) if self.replaced.is_some() => format!("+{added}, {}", self.loss()),
             (added, 0) => format!("+{added}"),
             (added, removed) => format!("+{added} -{removed}"),
         }
     }
 
+    /// What goes, where no line of it is shown; empty where lines are.
+    fn loss(&self) -> String {
+        self.replaced
+            .map(|bytes| format!("in place of {}", size(bytes)))
+            .unwrap_or_default()
+    }
+
     /// Rows, at most so many; the last says how many lines are missing.
     pub(crate) fn rows(&self, paint: Paint, room: usize, most: usize) -> Vec<String> {
         let mut rows = Vec::new();
+        if self.replaced.is_some() {
+            let gone = Piece::new(
+                format!(
+                    "- all that is there ({})",
+                    self.replaced.map(size).unwrap_or_default()
+                ),
+                removed(),
+            );
+            rows.push(paint_row(paint, &[gone]));
+        }
         for (at, line) in self.lines.iter().enumerate() {
             if at >= most {
                 let more = format!("… {} more lines", self.lines.len() - at);
@@ -56,7 +88,7 @@ impl Diff {
             }
             let (mark, style) = match line.tag {
                 ChangeTag::Insert => ("+ ", Style::new().fg(Color::Green)),
-                ChangeTag::Delete => ("- ", Style::new().fg(Color::Red)),
+                ChangeTag::Delete => ("- ", removed()),
                 ChangeTag::Equal => ("  ", Style::new().dimmed()),
             };
             let text = Piece::new(spell_out(&line.text), style);
@@ -71,6 +103,40 @@ impl Diff {
         }
         rows
     }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{} KB", bytes / 1024),
+        _ => format!("{} MB", bytes >> 20),
+    }
+}
+
+fn removed() -> Style {
+    Style::new().fg(Color::Red)
+}
+
+/// The lines of a unified diff's hunks, with a mark where one begins.
+fn told(diff: &str) -> Vec<Line> {
+    let line = |(at, line): (usize, &str)| {
+        let (tag, text) = match line.split_at_checked(1) {
+            Some(("+", text)) => (ChangeTag::Insert, text),
+            Some(("-", text)) => (ChangeTag::Delete, text),
+            Some(("@", _)) if at == 0 => return None,
+            Some(("@", _)) => (ChangeTag::Equal, "…"),
+            Some((_, text)) => (ChangeTag::Equal, text),
+            None => (ChangeTag::Equal, ""),
+        };
+        Some(Line {
+            tag,
+            text: text.trim_end_matches('\r').to_string(),
+        })
+    };
+    diff.split_terminator('\n')
+        .enumerate()
+        .filter_map(line)
+        .collect()
 }
 
 fn written(content: &str) -> Vec<Line> {
@@ -109,6 +175,22 @@ mod tests {
         );
         assert_eq!(diff.summary(), "+1 -1");
         assert_eq!(diff.rows(Paint::Plain, 40, 1), ["  x", "… 3 more lines"]);
+    }
+
+    #[test]
+    fn a_write_over_a_file_shows_what_goes_or_how_much() {
+        let arguments = json!({"path": "a", "content": "one\ntwo\nthree\nfour"});
+        let mut known = Diff::of(&arguments).unwrap();
+        let hunks = "@@ -1,2 +1,2 @@\n-1\n+one\n two\n@@ -9 +9 @@\n-\n+four\n";
+        known.replaces(40, Some(hunks));
+        let rows = ["- 1", "+ one", "  two", "  …", "- ", "+ four"];
+        assert_eq!(known.rows(Paint::Plain, 40, 10), rows);
+        assert_eq!(known.summary(), "+2 -2");
+        let mut large = Diff::of(&arguments).unwrap();
+        large.replaces(3 << 20, None);
+        let first = "- all that is there (3 MB)";
+        assert_eq!(large.rows(Paint::Plain, 40, 10)[0], first);
+        assert_eq!(large.summary(), "+4, in place of 3 MB");
     }
 
     #[test]

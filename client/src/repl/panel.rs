@@ -432,6 +432,7 @@ mod tests {
             arguments: serde_json::json!({"command": "rm -r x"}),
             why: String::new(),
             of_program: true,
+            change: None,
         };
         for columns in [40, 80, 120] {
             let mut view = view(&editor, &status, (columns, 15));

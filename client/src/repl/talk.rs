@@ -94,7 +94,8 @@ pub(super) async fn run(
 struct Running {
     turn: TurnId,
     since: Instant,
-    cancelled: bool,
+    /// How many prompts waited behind it when it was cancelled from here.
+    cancelled: Option<usize>,
 }
 
 impl Running {
@@ -102,7 +103,7 @@ impl Running {
         Self {
             turn,
             since: Instant::now(),
-            cancelled: false,
+            cancelled: None,
         }
     }
 }
@@ -112,6 +113,9 @@ struct Sending {
     token: String,
     text: String,
 }
+
+/// A prompt that waits behind the running turn.
+type Waits = (QueuedId, String);
 
 struct Talk<'a> {
     link: Rc<Link>,
@@ -133,7 +137,7 @@ struct Talk<'a> {
     own: HashSet<String>,
     sending: Vec<Sending>,
     /// Prompts that wait behind the running turn.
-    queue: Vec<(QueuedId, String)>,
+    queue: Vec<Waits>,
     /// Whether they wait for a person, and not for a turn.
     held: bool,
     shell: Shell,
@@ -367,8 +371,10 @@ impl Talk<'_> {
         let ended = self.running.take();
         // What waits goes on by itself behind a turn that came to its end.
         self.held = !matches!(status, TurnStatus::Completed | TurnStatus::MaxRounds);
-        if ended.as_ref().is_some_and(|ended| ended.cancelled) && self.held {
-            self.take_back(0);
+        // What was queued after the cancel goes on.
+        let waited = ended.as_ref().and_then(|ended| ended.cancelled);
+        if let Some(waited) = waited.filter(|_| self.held) {
+            self.take_back(..waited.min(self.queue.len()));
         }
         let since = ended.map(|ended| ended.since);
         if since.is_some_and(|since| self.console.notices.tell_end(since.elapsed())) {
@@ -409,9 +415,9 @@ impl Talk<'_> {
         let _ = tokio::time::timeout(PARTING, sending).await;
     }
 
-    /// Takes the prompts that wait, from the `from`th on, out of the queue and back into the line.
-    fn take_back(&mut self, from: usize) {
-        let queued = self.queue.get(from..).unwrap_or_default().to_vec();
+    /// Takes prompts that wait out of the queue and back into the line.
+    fn take_back(&mut self, which: impl std::slice::SliceIndex<[Waits], Output = [Waits]>) {
+        let queued = self.queue.get(which).unwrap_or_default().to_vec();
         if !queued.is_empty() {
             let (link, session) = (Rc::clone(&self.link), self.session.clone());
             self.jobs.push(job::take_back(link, session, queued));

@@ -25,6 +25,7 @@ use crate::toolbox::Verdict;
 use crate::toolbox::source::script::agent::Choice;
 use crate::workspace::Workspace;
 use crate::workspace::servers::Own;
+use end::AfterCancel;
 use held::Held;
 use protocol::event::{Event, EventKind};
 use protocol::expression::Expression;
@@ -80,6 +81,8 @@ pub struct Actor {
     own: mpsc::WeakSender<Box<Msg>>,
     provider: Option<Arc<dyn Provider>>,
     running: Option<Running>,
+    /// What was asked since the running turn was cancelled.
+    after_cancel: AfterCancel,
     /// Who waits for the end of a turn.
     waiters: Vec<(TurnId, Reply<Ended>)>,
     /// Calls that wait for people.
@@ -145,6 +148,7 @@ pub fn actor(loaded: Loaded) -> (Handle, impl Future<Output = ()> + Send) {
         own: sender.downgrade(),
         provider: loaded.provider,
         running: None,
+        after_cancel: AfterCancel::default(),
         waiters: Vec::new(),
         asking: HashMap::new(),
         by_hand: HashMap::new(),

@@ -1,6 +1,7 @@
 //! What a running turn streams and nobody has stored yet: pieces that join while the previous commit runs.
 //! Must never wait, and never be shown to anybody.
 
+use crate::toolbox::tool::Change;
 use protocol::event::Level;
 use protocol::id::{CallId, MessageId};
 use serde_json::Value;
@@ -21,6 +22,10 @@ pub enum Piece {
     ToolOutput {
         call: CallId,
         text: String,
+    },
+    Changing {
+        call: CallId,
+        change: Change,
     },
     Doing {
         message: MessageId,

@@ -5,7 +5,7 @@ use super::subscriber::Feed;
 use super::{Prompt, SessionResult};
 use crate::provider::{Message, Provider};
 use crate::toolbox::Verdict;
-use crate::toolbox::tool::Access;
+use crate::toolbox::tool::{Access, Change};
 use crate::turn::{Work, round::RoundEnd};
 use protocol::approval::{Answer, Approval, Scope};
 use protocol::event::{EventKind, Level, TurnStatus};
@@ -163,6 +163,14 @@ impl Handle {
         self.live.push(Piece::ToolOutput {
             call: call.clone(),
             text: text.to_owned(),
+        });
+    }
+
+    /// What a call makes of a file. Never waits.
+    pub fn changing(&self, call: &CallId, change: Change) {
+        self.live.push(Piece::Changing {
+            call: call.clone(),
+            change,
         });
     }
 

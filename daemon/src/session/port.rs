@@ -5,7 +5,7 @@ use super::message::{Again, Asking, Begins, ByHand, Handle, Msg};
 use super::task;
 use crate::provider::{Message, Provider, ProviderEvent};
 use crate::toolbox::permission::Permissions;
-use crate::toolbox::tool::{Access, Outcome};
+use crate::toolbox::tool::{Access, Change, Outcome};
 use crate::toolbox::{BoxFuture, CallPort, Question, Verdict, Via};
 use crate::turn::round::RoundEnd;
 use crate::turn::{TurnPort, Work};
@@ -106,6 +106,10 @@ impl CallPort for Port {
             let store = &self.handle.shared.services.store;
             store.synced().await.map_err(|error| error.to_string())
         })
+    }
+
+    fn changing(&self, call: &CallId, change: Change) {
+        self.handle.changing(call, change);
     }
 
     fn output(&self, call: &CallId, text: &str) {

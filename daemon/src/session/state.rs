@@ -256,6 +256,7 @@ impl State {
             | EventKind::Cleared
             | EventKind::Replaced { .. } => self.apply_context(event),
             EventKind::ToolOutput { .. }
+            | EventKind::Changing { .. }
             | EventKind::Notice { .. }
             | EventKind::Retrying { .. }
             | EventKind::CommandOutput { .. }

@@ -178,6 +178,11 @@ fn for_parent(kind: &EventKind, child: &SessionId, by: &CallId) -> Option<EventK
             arguments: arguments.clone(),
             why: format!("the task {child} asks: {why}"),
         }),
+        EventKind::Changing { size, diff, .. } => Some(EventKind::Changing {
+            call: by.clone(),
+            size: *size,
+            diff: diff.clone(),
+        }),
         // What is allowed for the session is so for the one that the person saw.
         EventKind::ApprovalAnswered { .. }
         | EventKind::ApprovalWithdrawn { .. }

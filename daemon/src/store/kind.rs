@@ -60,6 +60,7 @@ fn class(kind: &EventKind) -> Class<'_> {
         EventKind::Done { result, .. } => Class::Result(result),
         EventKind::RoundStarted { .. }
         | EventKind::Doing { .. }
+        | EventKind::Changing { .. }
         | EventKind::ApprovalAsked { .. }
         | EventKind::ApprovalAnswered { .. }
         | EventKind::ApprovalWithdrawn { .. }

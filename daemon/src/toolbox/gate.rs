@@ -224,11 +224,26 @@ impl Gate {
             )
             .await;
         let tool = self.tool.name().to_owned();
+        // What is forbidden is not even looked at.
+        if judgement.policy != Policy::Deny {
+            self.tell_change().await?;
+        }
         match judgement.policy {
             Policy::Allow => Ok(()),
             Policy::Deny => Err(Failure::Forbidden { tool }),
             Policy::Ask => self.ask(&judgement.why).await,
         }
+    }
+
+    async fn tell_change(&self) -> Result<(), Failure> {
+        let Some(preview) = self.tool.preview else {
+            return Ok(());
+        };
+        let preview = preview(self.call(), Map::clone(&self.arguments));
+        if let Some(change) = self.unless_cancelled(preview).await? {
+            self.run.port.changing(&self.run.call, change);
+        }
+        Ok(())
     }
 
     async fn ask(&self, why: &str) -> Result<(), Failure> {

@@ -71,6 +71,18 @@ pub enum Access {
     Unknown,
 }
 
+/// What a call makes of a file that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Bytes of the file as it is.
+    pub size: u64,
+    /// The hunks of a unified diff; none where it cannot be told.
+    pub diff: Option<String>,
+}
+
+/// Tells what a call would change, and changes nothing.
+pub type Preview = fn(Call, Map<String, Value>) -> BoxFuture<'static, Option<Change>>;
+
 /// Decides a call's access by its arguments.
 pub type AccessOf = fn(&Map<String, Value>) -> Access;
 
@@ -105,6 +117,7 @@ pub struct Tool {
     pub(super) about: About,
     pub(super) paths: Vec<&'static str>,
     pub(super) handler: Option<Sealed>,
+    pub(super) preview: Option<Preview>,
     schema: Schema,
 }
 
@@ -137,6 +150,7 @@ impl Tool {
             about: About::Arguments,
             paths: Vec::new(),
             handler: None,
+            preview: None,
             schema: Schema::default(),
         }
     }
@@ -247,6 +261,13 @@ impl Tool {
     #[must_use]
     pub fn path(mut self, param: &'static str) -> Self {
         self.paths.push(param);
+        self
+    }
+
+    /// What is told of a call to people before it runs, where its arguments alone do not say it.
+    #[must_use]
+    pub fn preview(mut self, preview: Preview) -> Self {
+        self.preview = Some(preview);
         self
     }
 

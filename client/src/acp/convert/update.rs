@@ -115,6 +115,7 @@ impl Updates {
             EventKind::TurnEnded { status, reply } => self.ended(*status, reply, prompted),
             EventKind::TurnStarted { .. }
             | EventKind::RoundStarted { .. }
+            | EventKind::Changing { .. }
             | EventKind::ApprovalAsked { .. }
             | EventKind::ApprovalAnswered { .. }
             | EventKind::ApprovalWithdrawn { .. }

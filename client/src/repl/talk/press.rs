@@ -157,7 +157,7 @@ impl Talk<'_> {
             KeyCode::Char('o') if control => self.unfold(),
             KeyCode::Char('o') => self.page().await?,
             KeyCode::Char('s') => self.steer(),
-            KeyCode::Up => self.take_back(self.queue.len().saturating_sub(1)),
+            KeyCode::Up => self.take_back(self.queue.len().saturating_sub(1)..),
             KeyCode::Char('z') => self.console.suspend()?,
             KeyCode::Char('n') => self.next_question(),
             _ => {}
@@ -216,7 +216,7 @@ impl Talk<'_> {
         }
         let Some(running) = &mut self.running else {
             if !self.queue.is_empty() {
-                self.take_back(0);
+                self.take_back(..);
                 return None;
             }
             if self.interrupted.is_some_and(|at| at.elapsed() < TWICE) {
@@ -226,7 +226,7 @@ impl Talk<'_> {
             self.hint = Some("Ctrl-C again, Ctrl-D or /exit detaches".into());
             return None;
         };
-        if std::mem::replace(&mut running.cancelled, true) {
+        if running.cancelled.replace(self.queue.len()).is_some() {
             return Some(Leave::Detach);
         }
         let (link, session) = (Rc::clone(&self.link), self.session.clone());

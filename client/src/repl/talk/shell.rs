@@ -243,6 +243,7 @@ mod tests {
             arguments,
             why: String::new(),
             of_program: false,
+            change: None,
         }
     }
 

@@ -2,15 +2,32 @@
 
 use super::{Actor, Draft, Running};
 use crate::session::message::Reply;
-use crate::session::{SessionError, SessionResult, restart};
+use crate::session::{Prompt, SessionError, SessionResult, restart};
 use crate::store::{Durability, Pace, StoreError};
 use protocol::event::{EventKind, TurnStatus};
-use protocol::id::TurnId;
-use protocol::turn::{Cancelled, Ended};
+use protocol::id::{QueuedId, TurnId};
+use protocol::turn::{Cancelled, Ended, Started};
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
+/// What was asked between a turn's cancel and its end. A prompt that comes then is the person's next: it is not held, as
+/// those are that waited before.
+#[derive(Default)]
+pub(super) struct AfterCancel {
+    /// The first that was queued: it begins, and the queue goes on behind it.
+    pub(super) queued: Option<QueuedId>,
+    /// A turn that begins at once.
+    pub(super) start: Option<(Prompt, Reply<Started>)>,
+}
+
 impl Actor {
+    /// Whether the turn that runs is on its way to its end.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.running
+            .as_ref()
+            .is_some_and(|running| running.cancel.is_cancelled())
+    }
+
     pub(super) async fn cancel(&mut self) -> SessionResult<Cancelled> {
         for cancel in self.by_hand.values() {
             cancel.cancel();
@@ -116,6 +133,7 @@ impl Actor {
                 self.state.seq
             }
             Err(error) => {
+                self.after_cancel = AfterCancel::default();
                 if let Some((_, EventKind::TurnEnded { reply, .. })) = owed.last_mut() {
                     *reply = format!("Error: {error}");
                 }
@@ -140,9 +158,23 @@ impl Actor {
         );
         self.feed.rest();
         self.quieten();
-        let goes_on = matches!(status, TurnStatus::Completed | TurnStatus::MaxRounds);
-        if goes_on && !self.shared.services.stopping.load(Ordering::Relaxed) {
-            Box::pin(self.next_queued()).await;
+        let after = std::mem::take(&mut self.after_cancel);
+        if let Some((prompt, reply)) = after.start {
+            return Box::pin(async move {
+                self.start(prompt, reply).await;
+                Ok(())
+            })
+            .await;
+        }
+        if self.shared.services.stopping.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match (status, after.queued) {
+            (TurnStatus::Completed | TurnStatus::MaxRounds, _) => {
+                Box::pin(self.next_queued(None)).await;
+            }
+            (_, Some(queued)) => Box::pin(self.next_queued(Some(&queued))).await,
+            (_, None) => {}
         }
         Ok(())
     }

@@ -49,13 +49,19 @@ impl Actor {
             .await?)
     }
 
-    pub(super) async fn next_queued(&mut self) {
+    /// Begins the one that is named, or the first.
+    pub(super) async fn next_queued(&mut self, which: Option<&QueuedId>) {
         if !self.state.queue.is_empty() && self.state.turn.is_none() && self.running.is_none() {
-            self.begin_queued(None).await;
+            self.begin_queued(which, None).await;
         }
     }
 
-    pub(super) async fn begin_queued(&mut self, reply: Option<Reply<Started>>) {
+    pub(super) async fn begin_queued(
+        &mut self,
+        which: Option<&QueuedId>,
+        reply: Option<Reply<Started>>,
+    ) {
+        let is_it = |waiting: &&Queued| which.is_none_or(|which| waiting.queued == *which);
         let Some(Queued {
             queued,
             text,
@@ -63,7 +69,7 @@ impl Actor {
             token,
             client,
             at: _,
-        }) = self.state.queue.first().cloned()
+        }) = self.state.queue.iter().find(is_it).cloned()
         else {
             return;
         };

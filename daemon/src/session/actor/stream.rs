@@ -6,7 +6,9 @@ use super::{Actor, Draft};
 use crate::session::live::Piece;
 use crate::session::state::thought_of;
 use crate::toolbox::result::{DEEPEST, flatten};
+use crate::toolbox::tool::Change;
 use protocol::event::EventKind;
+use protocol::id::{CallId, TurnId};
 
 impl Actor {
     /// What is held and what was streamed, as events in their order: the next commit begins with them.
@@ -74,16 +76,26 @@ impl Actor {
                 Some((id, doing))
             }
             Piece::ToolOutput { call, text } => {
-                let open = self.state.open_calls.iter().find(|c| c.call == call);
-                let turn = match open {
-                    Some(open) => open.turn.clone(),
-                    None => begun(before, &call)?,
-                };
+                let turn = self.turn_of_call(&call, before)?;
                 let offset = self.advance(call.as_str(), &text);
                 Some((turn, EventKind::ToolOutput { call, offset, text }))
             }
+            Piece::Changing { call, change } => {
+                let turn = self.turn_of_call(&call, before)?;
+                let Change { size, diff } = change;
+                Some((turn, EventKind::Changing { call, size, diff }))
+            }
             Piece::Notice { level, text } => Some((id, EventKind::Notice { level, text })),
             Piece::Saying { .. } | Piece::Thinking { .. } | Piece::Doing { .. } => None,
+        }
+    }
+
+    /// The turn of a call that is not over, if it has one.
+    fn turn_of_call(&self, call: &CallId, before: &[Draft]) -> Option<Option<TurnId>> {
+        let open = self.state.open_calls.iter().find(|c| c.call == *call);
+        match open {
+            Some(open) => Some(open.turn.clone()),
+            None => begun(before, call),
         }
     }
 

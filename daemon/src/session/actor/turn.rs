@@ -57,9 +57,19 @@ impl Actor {
             Ok(Admission::EnqueueAndGoOn) => {
                 let queued = self.enqueue(prompt).await;
                 super::send(reply, queued);
-                self.next_queued().await;
+                self.next_queued(None).await;
             }
-            Ok(Admission::GoOn) => self.begin_queued(Some(reply)).await,
+            Ok(Admission::EnqueueAfterCancel) => {
+                let queued = self.enqueue(prompt).await;
+                let id = queued
+                    .as_ref()
+                    .ok()
+                    .and_then(|started| started.queued.clone());
+                self.after_cancel.queued = self.after_cancel.queued.take().or(id);
+                super::send(reply, queued);
+            }
+            Ok(Admission::AwaitCancelled) => self.after_cancel.start = Some((prompt, reply)),
+            Ok(Admission::GoOn) => self.begin_queued(None, Some(reply)).await,
             Ok(Admission::Known(started)) => super::send(reply, Ok(started)),
             Err(error) => super::send(reply, Err(error)),
         }
@@ -74,7 +84,12 @@ impl Actor {
         }
         self.settle().await?;
         let blank = prompt.text.trim().is_empty() && prompt.images.is_empty();
+        let cancelled = self.is_cancelled();
+        let awaited = self.after_cancel.start.is_some();
         match (&self.state.turn, prompt.when_busy) {
+            (Some(_), WhenBusy::Refuse) if cancelled && !awaited && !blank => {
+                Ok(Admission::AwaitCancelled)
+            }
             (Some(turn), WhenBusy::Refuse) => Err(SessionError::Busy {
                 session: self.id.clone(),
                 turn: turn.id.clone(),
@@ -83,6 +98,7 @@ impl Actor {
             (_, _) if blank => Err(SessionError::Invalid(
                 "text is empty: say what the turn is about".into(),
             )),
+            (Some(_), WhenBusy::Queue) if cancelled => Ok(Admission::EnqueueAfterCancel),
             (Some(_), WhenBusy::Queue) => Ok(Admission::Enqueue),
             (None, WhenBusy::Queue) if !self.state.queue.is_empty() => {
                 Ok(Admission::EnqueueAndGoOn)
@@ -447,6 +463,10 @@ pub(super) enum Admission {
     Enqueue,
     EnqueueAndGoOn,
     GoOn,
+    /// The turn that runs is cancelled: what is queued now goes on when it has ended.
+    EnqueueAfterCancel,
+    /// As that, without a place in the queue.
+    AwaitCancelled,
     Known(Started),
 }
 

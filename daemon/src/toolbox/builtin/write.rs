@@ -1,9 +1,21 @@
 //! `write`: a whole file, made or replaced at once. Never leaves half of one.
 
 use super::arguments::{self, Arguments};
-use super::file::Found;
-use crate::toolbox::tool::{Access, Call, Outcome, Tool};
+use super::file::{self, Found};
+use crate::toolbox::tool::{Access, Call, Change, Outcome, Tool};
 use serde_json::{Map, json};
+use similar::{Algorithm, TextDiff};
+use std::io::Read;
+use std::time::Duration;
+
+/// The most bytes of either side that are compared.
+const COMPARED: u64 = 1 << 20;
+/// The most bytes of a difference that is told.
+const SHOWN: usize = 64 << 10;
+/// Lines around a change.
+const AROUND: usize = 2;
+/// Past it what differs is still told, if with more lines than need be.
+const LONGEST: Duration = Duration::from_millis(200);
 
 pub(super) fn tool() -> Tool {
     Tool::new(
@@ -16,7 +28,45 @@ pub(super) fn tool() -> Tool {
     .required("content")
     .access(Access::Write)
     .path("path")
+    .preview(|call, arguments| Box::pin(preview(call, arguments)))
     .handler(write)
+}
+
+/// What of the file that is there goes and what comes; none of one that is new, or stays as it is.
+async fn preview(call: Call, arguments: Arguments) -> Option<Change> {
+    let shown = arguments::text(&arguments, "path").to_owned();
+    let new = arguments::text(&arguments, "content").to_owned();
+    let path = arguments::path(&call, &shown);
+    let look = move |_: &_| {
+        let (mut file, data) = file::open(&path, &shown)?;
+        let size = data.len();
+        if size > COMPARED || new.len() as u64 > COMPARED {
+            return Ok(Some(Change { size, diff: None }));
+        }
+        let mut old = Vec::new();
+        file.read_to_end(&mut old)
+            .map_err(|error| file::cannot("read", &shown, &error))?;
+        Ok((old != new.as_bytes()).then(|| Change {
+            size,
+            diff: String::from_utf8(old)
+                .ok()
+                .and_then(|old| hunks(&old, &new)),
+        }))
+    };
+    // What cannot be looked at is told when it is written.
+    arguments::blocking(&call, look).await.ok().flatten()
+}
+
+fn hunks(old: &str, new: &str) -> Option<String> {
+    let mut config = TextDiff::configure();
+    config.algorithm(Algorithm::Myers).timeout(LONGEST);
+    let diff = config.diff_lines(old, new);
+    let text = diff
+        .unified_diff()
+        .context_radius(AROUND)
+        .missing_newline_hint(false)
+        .to_string();
+    (text.len() <= SHOWN).then_some(text)
 }
 
 async fn write(call: Call, arguments: Arguments) -> Outcome {

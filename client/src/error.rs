@@ -1,5 +1,6 @@
 //! How a command fails: a message, a hint, an exit code. Must never print anything itself.
 
+use crate::transport::TransportError;
 use jsonrpsee::core::client::Error as CallError;
 use protocol::error::ErrorKind;
 use serde_json::Value;
@@ -112,6 +113,17 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+/// What the daemon said that takes no connection now.
+fn refusal(error: &CallError) -> Option<String> {
+    let CallError::Transport(error) = error else {
+        return None;
+    };
+    match error.downcast_ref()? {
+        TransportError::Refused(why) => Some(why.clone()),
+        TransportError::Io(_) | TransportError::Frame(_) | TransportError::Closed => None,
+    }
+}
+
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         match error {
@@ -123,9 +135,11 @@ impl From<CallError> for Failure {
                 let failure = Self::new(object.message()).exit(exit_of(kind));
                 Self { kind, ..failure }.with_usual_hint()
             }
-            CallError::Transport(_)
-            | CallError::RestartNeeded(_)
-            | CallError::ServiceDisconnect => {
+            CallError::RestartNeeded(why) => {
+                let lost = || "the connection to the daemon was lost".to_owned();
+                Self::new(refusal(&why).unwrap_or_else(lost)).exit(Exit::Unreachable)
+            }
+            CallError::Transport(_) | CallError::ServiceDisconnect => {
                 Self::new("the connection to the daemon was lost").exit(Exit::Unreachable)
             }
             CallError::ParseError(error) => Self::new(format!(

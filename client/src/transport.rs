@@ -1,7 +1,9 @@
-//! The protocol's framing as jsonrpsee's transport over a Unix socket. Must never interpret a message.
+//! The protocol's framing as jsonrpsee's transport over a Unix socket. Must never interpret a message, but for the one with
+//! which the daemon refuses the whole connection: it answers no request.
 
 use jsonrpsee::core::client::{ReceivedMessage, TransportReceiverT, TransportSenderT};
 use protocol::framing::{DEFAULT_LIMIT, Decoder, FrameError, Style, encode};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -27,6 +29,9 @@ pub(crate) enum TransportError {
     /// The daemon closed the connection.
     #[error("the daemon closed the connection")]
     Closed,
+    /// The daemon takes no connection now, in its words.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// Both halves of a connection.
@@ -81,6 +86,14 @@ impl Receiver {
     }
 }
 
+/// What an error says that answers nothing that was asked.
+fn refusal(message: &[u8]) -> Option<String> {
+    let said: Value = serde_json::from_slice(message).ok()?;
+    let nobody_asked = said.get("id").is_some_and(Value::is_null);
+    let why = said["error"]["message"].as_str().filter(|_| nobody_asked)?;
+    Some(why.to_owned())
+}
+
 impl TransportReceiverT for Receiver {
     type Error = TransportError;
 
@@ -90,10 +103,15 @@ impl TransportReceiverT for Receiver {
         tokio::task::coop::consume_budget().await;
         loop {
             if let Some(frame) = self.decoder.next_frame()? {
-                match self.message(frame) {
-                    Some(message) => return Ok(ReceivedMessage::Bytes(message)),
-                    None => continue,
-                }
+                let first = !self.begun;
+                let Some(message) = self.message(frame) else {
+                    continue;
+                };
+                let refused = if first { refusal(&message) } else { None };
+                return match refused {
+                    Some(why) => Err(TransportError::Refused(why)),
+                    None => Ok(ReceivedMessage::Bytes(message)),
+                };
             }
             let read = self.reader.read(&mut self.chunk).await?;
             if read == 0 {

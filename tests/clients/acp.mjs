@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { Readable, Writable } from "node:stream";
 
-const agent = spawn(process.argv[2], ["acp"], { stdio: ["pipe", "pipe", "inherit"] });
+const agent = spawn(process.argv[2], ["acp", "-p", "script"], { stdio: ["pipe", "pipe", "inherit"] });
 const stream = acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout));
 
 const updates = [];

@@ -31,7 +31,7 @@ class Editor(acp.Client):
 async def main():
     editor = Editor()
     cwd = os.getcwd()
-    async with acp.spawn_agent_process(editor, sys.argv[1], "acp", env=os.environ) as (agent, _):
+    async with acp.spawn_agent_process(editor, sys.argv[1], "acp", "-p", "script", env=os.environ) as (agent, _):
         hello = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
         assert hello.protocol_version == 1
         session = (await agent.new_session(cwd=cwd, mcp_servers=[])).session_id

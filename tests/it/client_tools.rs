@@ -121,6 +121,20 @@ fn a_client_hears_that_nobody_waits_for_its_call() {
 }
 
 #[test]
+fn a_tool_that_was_taken_back_while_its_question_waited_is_not_asked_for() {
+    let (_daemon, mut client, session) = offering();
+    client.start(&session, "do buffer_text {}\nsay read");
+    let question = client.until_type("approval_asked");
+    client.call("tool/provide", json!({"session": session, "tools": []}));
+    let approval = question.last()["approval"].clone();
+    client.answer(&approval, "allow").unwrap();
+    let done = client.until_type("done").last()["result"].clone();
+    let why = done["error"].as_str().unwrap_or_default();
+    assert!(why.ends_with("offers buffer_text no more"), "{done}");
+    assert_eq!(client.until_ended().said().trim(), "read");
+}
+
+#[test]
 fn a_picture_that_is_none_is_refused() {
     let (_daemon, mut client, session) = offering();
     for (kind, data) in [

@@ -115,7 +115,6 @@ pub fn run(daemon: &TestDaemon, mut command: Command) -> Said {
         .env_clear()
         .envs(variables)
         .env("DWELL_SOCKET", daemon.socket())
-        .env("DWELL_PROVIDER", "script")
         .current_dir(daemon.work())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -113,6 +113,15 @@ impl Provided {
         Arc::new(over)
     }
 
+    /// Whether the connection offers it still: it may have taken it back while a call waited for a person.
+    fn is_offered(&self, session: &SessionId, connection: u64, name: &str) -> bool {
+        let offers = lock(&self.0.offers);
+        let mut own = offers.get(session).into_iter().flatten();
+        own.any(|offer| {
+            offer.connection == connection && offer.tools.iter().any(|tool| tool.name() == name)
+        })
+    }
+
     /// A client's result of a call that it was asked to run. False when it was not, or when nobody waits any more.
     pub fn answer(&self, connection: u64, call: &CallId, answered: Answered) -> bool {
         let mut waiting = lock(&self.0.waiting);
@@ -148,6 +157,9 @@ async fn run(
     call: Call,
     arguments: Map<String, Value>,
 ) -> Outcome {
+    if !of.is_gone() && !provided.is_offered(&call.session, connection, &name) {
+        return Err(format!("{} offers {name} no more", of.name()));
+    }
     // Of all sessions: a connection may offer tools for several.
     let id = CallId::from(format!("{}.{}", call.session, call.call));
     let (answer, answered) = oneshot::channel();

@@ -33,3 +33,4 @@ pub mod surrogate;
 pub mod tool;
 pub mod turn;
 pub mod version;
+pub mod withdrawal;

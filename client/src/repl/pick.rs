@@ -10,13 +10,13 @@ use crate::render::{Prompts, Renderer, first_line};
 use crate::screen::Panel;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use protocol::id::SessionId;
-use protocol::session::{Session, SessionRpcClient, SessionState};
+use protocol::session::{Session, SessionList, SessionRpcClient, SessionState};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-/// How many sessions are offered.
-const MOST: u32 = 500;
+/// How many sessions one request asks for; the first are shown before the rest has come.
+const PAGE: u32 = 500;
 
 /// How many events a preview reads.
 const EVENTS: u32 = 120;
@@ -32,13 +32,10 @@ pub(super) enum Chosen {
 
 /// Has a person choose a session.
 pub(super) async fn pick(link: &Rc<Link>, console: &mut Console) -> Result<Chosen, Failure> {
-    let list = link
-        .call(async |client| {
-            SessionRpcClient::list(client, None, None, None, Some(MOST), None).await
-        })
-        .await?;
-    let mut pick = Pick::new(list.sessions, Paint::of(&std::io::stdout()));
+    let first = page(Rc::clone(link), None).await?;
+    let mut pick = Pick::new(first.sessions, Paint::of(&std::io::stdout()));
     let mut reading: Option<Reading> = None;
+    let mut listing = next_page(link, first.cursor);
     let chosen = loop {
         if let Some(session) = pick.wants_preview().cloned() {
             pick.asked = Some(session.id.clone());
@@ -58,6 +55,11 @@ pub(super) async fn pick(link: &Rc<Link>, console: &mut Console) -> Result<Chose
                 reading = None;
                 pick.preview = Some((id, rows));
             }
+            list = wait(&mut listing) => {
+                let list = list?;
+                pick.all.extend(list.sessions);
+                listing = next_page(link, list.cursor);
+            }
             sign = console.signals.next() => match sign {
                 Sign::End => break Chosen::Ended,
                 Sign::GoOn => console.go_on()?,
@@ -68,13 +70,27 @@ pub(super) async fn pick(link: &Rc<Link>, console: &mut Console) -> Result<Chose
     Ok(chosen)
 }
 
-type Reading = Pin<Box<dyn Future<Output = (SessionId, Vec<String>)>>>;
+type Later<T> = Pin<Box<dyn Future<Output = T>>>;
+type Reading = Later<(SessionId, Vec<String>)>;
+type Listing = Later<Result<SessionList, Failure>>;
 
-async fn wait(reading: &mut Option<Reading>) -> (SessionId, Vec<String>) {
-    match reading {
-        Some(reading) => reading.await,
+async fn wait<T>(later: &mut Option<Later<T>>) -> T {
+    match later {
+        Some(later) => later.await,
         None => std::future::pending().await,
     }
+}
+
+fn next_page(link: &Rc<Link>, cursor: Option<String>) -> Option<Listing> {
+    let listing = cursor.map(|cursor| page(Rc::clone(link), Some(cursor)));
+    listing.map(|listing| Box::pin(listing) as Listing)
+}
+
+async fn page(link: Rc<Link>, cursor: Option<String>) -> Result<SessionList, Failure> {
+    link.call(async |client| {
+        SessionRpcClient::list(client, None, None, None, Some(PAGE), cursor.clone()).await
+    })
+    .await
 }
 
 /// The end of a session, as it looks when one attaches. What cannot be read is shown as nothing.

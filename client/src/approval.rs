@@ -27,6 +27,8 @@ pub(crate) struct Question {
     pub arguments: Value,
     /// Which rule asks.
     pub why: String,
+    /// What may be allowed for good instead, the likeliest first.
+    pub patterns: Vec<String>,
     /// Whether a program that the model wrote makes the call, and may make more of its kind.
     pub of_program: bool,
     /// What it makes of a file, with what is there.
@@ -41,6 +43,7 @@ impl From<&protocol::approval::Approval> for Question {
             tool: waiting.tool.clone(),
             arguments: waiting.arguments.clone(),
             why: waiting.why.clone(),
+            patterns: waiting.patterns.clone(),
             of_program: false,
             change: None,
         }
@@ -56,6 +59,8 @@ pub(crate) struct Reply {
     pub scope: Scope,
     /// What the model reads with a no.
     pub reason: Option<String>,
+    /// What a yes covers, where the person said it.
+    pub pattern: Option<String>,
 }
 
 /// The keys, as they are offered.
@@ -66,6 +71,10 @@ const KEYS: [&str; 5] = [
     "[n] no",
     "[r REASON] no, and tell the model why",
 ];
+
+/// What a line begins with that names a pattern.
+pub(crate) const ALWAYS: &str = "always";
+const SESSION: &str = "session";
 
 /// The one more that a program's call has.
 const PROGRAM_KEY: &str = "[p] this program";
@@ -89,12 +98,19 @@ impl Reply {
             answer,
             scope,
             reason: None,
+            pattern: None,
         }
     }
 
     /// What a typed line answers; none for everything that is no answer, an empty line above all.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let line = line.trim();
+        if let Some((scope, pattern)) = named_pattern(line) {
+            return (!pattern.is_empty()).then(|| Self {
+                pattern: Some(pattern.to_owned()),
+                ..Self::new(Answer::Allow, scope)
+            });
+        }
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         let word = word.trim_end_matches([',', '.', ':']).to_ascii_lowercase();
@@ -110,6 +126,17 @@ impl Reply {
         // "a new plan" is no answer, and above all no yes.
         rest.is_empty().then_some(plain)
     }
+}
+
+/// How far a line reaches that names a pattern, and the pattern as far as it is typed: `always: cargo test *`.
+pub(crate) fn named_pattern(line: &str) -> Option<(Scope, &str)> {
+    let (word, pattern) = line.trim_start().split_once(':')?;
+    let scope = match word {
+        ALWAYS => Scope::Always,
+        SESSION => Scope::Session,
+        _ => return None,
+    };
+    Some((scope, pattern.trim()))
 }
 
 /// The questions that wait, oldest first.
@@ -139,6 +166,11 @@ impl Open {
         }
     }
 
+    /// One back that was taken, as the one that is answered next.
+    pub(crate) fn put_back(&mut self, question: Question) {
+        self.0.push_front(question);
+    }
+
     /// One more.
     pub(crate) fn push(&mut self, question: Question) {
         self.0.push_back(question);
@@ -166,12 +198,14 @@ impl Question {
                 tool,
                 arguments,
                 why,
+                patterns,
             } => Some(Self {
                 approval: approval.clone(),
                 call: call.clone(),
                 tool: tool.clone(),
                 arguments: arguments.clone(),
                 why: why.clone(),
+                patterns: patterns.clone(),
                 of_program: false,
                 change: None,
             }),
@@ -219,6 +253,14 @@ impl Question {
         keys
     }
 
+    /// The same where a line is typed for an answer: what it may say besides a key.
+    pub(crate) fn line_keys(&self) -> String {
+        let mut keys: Vec<String> = self.keys().iter().map(ToString::to_string).collect();
+        let pattern = self.patterns.first().filter(|text| !text.contains('\n'));
+        keys.extend(pattern.map(|text| format!("[{ALWAYS}: {}]", spell_out(text))));
+        keys.join("  ")
+    }
+
     /// What would run, for a line that has little room; the question's text has all of it.
     pub(crate) fn brief(&self) -> String {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
@@ -244,13 +286,18 @@ fn what_would_run(paint: Paint, arguments: &Value, change: Option<&Diff>) -> Str
     {
         return highlighted(paint, name, text);
     }
-    let all_shown = |name: &String| matches!(name.as_str(), "path" | "old" | "new" | "content");
+    let all_shown =
+        |name: &String| matches!(name.as_str(), "path" | "old" | "new" | "content" | "all");
     let change = change.cloned().or_else(|| Diff::of(arguments));
     if let Some(change) = change.filter(|_| members.keys().all(all_shown)) {
         let rows = change.rows(paint, WIDE, usize::MAX).join("\n");
         // A name is one line, whatever is in it.
         let path = spell_out(&change.path).replace('\n', "\\n");
-        return format!("{path}\n{rows}");
+        let everywhere = match members.get("all") {
+            Some(Value::Bool(true)) => " (wherever it stands)",
+            _ => "",
+        };
+        return format!("{path}{everywhere}\n{rows}");
     }
     let show = |(name, value): (&String, &Value)| match value {
         Value::String(text) if text.contains('\n') => {
@@ -279,6 +326,11 @@ fn indent(text: &str) -> String {
         .join("\n")
 }
 
+/// Whether a pattern was refused: the question goes on waiting for a better one.
+pub(crate) fn is_refused(reply: &Reply, failure: &Failure) -> bool {
+    reply.pattern.is_some() && failure.kind == Some(ErrorKind::InvalidParams)
+}
+
 /// Sends an answer. Somebody else having been faster is no failure: the event says who.
 pub(crate) async fn answer(
     link: &Link,
@@ -293,6 +345,7 @@ pub(crate) async fn answer(
                 reply.answer,
                 Some(reply.scope),
                 reply.reason.clone(),
+                reply.pattern.clone(),
             )
             .await
         })
@@ -335,6 +388,24 @@ mod tests {
     }
 
     #[test]
+    fn a_yes_may_name_the_pattern_that_it_is_for() {
+        let of = |line: &str| {
+            let reply = Reply::parse(line)?;
+            Some((reply.answer, reply.scope, reply.pattern?))
+        };
+        let pattern = |scope, pattern: &str| Some((Answer::Allow, scope, pattern.to_owned()));
+        assert_eq!(
+            of("always: cargo test *"),
+            pattern(Scope::Always, "cargo test *")
+        );
+        assert_eq!(of(" session:src/* "), pattern(Scope::Session, "src/*"));
+        assert_eq!(of("always: a: b"), pattern(Scope::Always, "a: b"));
+        for none in ["always:", "session: ", "Always: x", "always x"] {
+            assert_eq!(Reply::parse(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
     fn a_no_may_carry_a_reason() {
         assert_eq!(
             Reply::parse("n"),
@@ -351,6 +422,7 @@ mod tests {
             tool: "execute".into(),
             arguments,
             why: "default: ask".into(),
+            patterns: Vec::new(),
             of_program: false,
             change: None,
         };
@@ -366,6 +438,14 @@ mod tests {
         assert_eq!(
             question(json!({"path": "a", "content": "x\ny", "n": [1, "\u{1b}"]})),
             "? allow execute?\n    path: a\n    content:\n      x\n      y\n    n: [1,\"\\u001b\"]\n  default: ask"
+        );
+    }
+
+    #[test]
+    fn an_edit_of_every_place_says_so() {
+        assert_eq!(
+            question(json!({"path": "a", "old": "x", "new": "y", "all": true})),
+            "? allow execute?\n    a (wherever it stands)\n    - x\n    + y\n  default: ask"
         );
     }
 

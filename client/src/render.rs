@@ -315,7 +315,7 @@ impl Renderer {
                 let text = question.text(paint);
                 match self.keys {
                     Keys::Offered if self.rich.is_none() => {
-                        Some(format!("{text}\n  {}", question.keys().join("  ")))
+                        Some(format!("{text}\n  {}", question.line_keys()))
                     }
                     Keys::Offered | Keys::Hidden => Some(text),
                 }

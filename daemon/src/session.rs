@@ -19,8 +19,10 @@ mod shown;
 pub mod state;
 mod subscriber;
 mod task;
+mod told;
 
 pub use manager::Sessions;
+pub use message::Answering;
 pub use subscriber::Subscriber;
 
 use crate::store::{SessionRow, StoreError};
@@ -97,6 +99,14 @@ pub enum WhenBusy {
     Queue,
 }
 
+/// Who reads what a call by hand gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    Caller,
+    /// The model too, with the next prompt.
+    Model,
+}
+
 /// A row as clients see it; what only a loaded session knows is empty.
 fn session_of(row: SessionRow) -> Session {
     Session {
@@ -116,6 +126,7 @@ fn session_of(row: SessionRow) -> Session {
         turn: None,
         approvals: Vec::new(),
         queue: Vec::new(),
+        untold: Vec::new(),
         env: BTreeMap::new(),
         clients: 0,
         toolbox: None,

@@ -103,6 +103,8 @@ pub struct Question<'a> {
     pub tool: &'a str,
     pub arguments: &'a Value,
     pub why: &'a str,
+    /// What may be allowed for good instead of this call alone.
+    pub patterns: Vec<String>,
 }
 
 /// What people said.

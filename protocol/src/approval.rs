@@ -24,6 +24,9 @@ pub struct Approval {
     pub arguments: Value,
     /// Which rule asks.
     pub why: String,
+    /// Patterns that an answer for the session or for good may give, the likeliest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<String>,
     /// Since when, in milliseconds since the Unix epoch.
     pub asked_at: u64,
 }
@@ -143,7 +146,9 @@ resource! {
         #[method(name = "list", param_kind = map)]
         async fn list(&self, session: Option<SessionId>) -> Result<Vec<Approval>, ErrorObjectOwned>;
 
-        /// Answers one. The first answer wins; a later one is -32004 and says who answered.
+        /// Answers one. The first answer wins; a later one is -32004 and says who answered. With `pattern` an `allow` for
+        /// `session` or `always` covers all calls of the tool that it matches (`permissions.json` says how), else only calls
+        /// just like this one; a pattern that would not allow this very call is -32602, and the question goes on waiting.
         #[method(name = "answer", param_kind = map, with_extensions)]
         async fn answer(
             &self,
@@ -151,6 +156,7 @@ resource! {
             answer: Answer,
             scope: Option<Scope>,
             reason: Option<String>,
+            pattern: Option<String>,
         ) -> Result<AnswerResult, ErrorObjectOwned>;
     }
 }

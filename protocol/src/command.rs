@@ -29,6 +29,21 @@ pub fn split(line: &str) -> Option<(&str, Option<&str>)> {
     (!name.contains('/')).then_some((name, rest))
 }
 
+/// The last word of a line, as completion sees it: a mention whose quote is open (`@"my fi`) goes on over spaces.
+pub fn last_word(line: &str) -> &str {
+    let open = line.rfind("@\"").filter(|at| {
+        let begins = line[..*at]
+            .chars()
+            .next_back()
+            .is_none_or(char::is_whitespace);
+        begins && !line[*at + 2..].contains('"')
+    });
+    match open {
+        Some(at) => &line[at..],
+        None => line.rsplit(char::is_whitespace).next().unwrap_or_default(),
+    }
+}
+
 /// `command/run`'s result.
 ///
 /// Nothing is told twice: what a command tells its caller (`/help`, `/tools`, `/context`, ...) stands in `output` and in
@@ -57,6 +72,9 @@ pub struct Completions {
     pub start: usize,
     /// What may stand there.
     pub candidates: Vec<Candidate>,
+    /// Why there may be more than that, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<String>,
 }
 
 /// One completion.

@@ -42,8 +42,6 @@ pub enum ErrorKind {
     Storage,
     /// -32013: the two sides speak different protocols; `daemon` and `client` have both versions.
     Version,
-    /// -32800: the client took the call back (`$/cancelRequest`) before it was answered.
-    Withdrawn,
 }
 
 impl ErrorKind {
@@ -65,7 +63,6 @@ impl ErrorKind {
             Self::Refused => -32011,
             Self::Storage => -32012,
             Self::Version => -32013,
-            Self::Withdrawn => -32800,
         }
     }
 }

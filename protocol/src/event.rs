@@ -99,6 +99,9 @@ pub enum EventKind {
         /// How it was made, when not by the model: `run`, `tool`, `search`, `code`, `plugin`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         via: Option<String>,
+        /// Whether its result goes to the model with the next prompt or steering word: a person's own command.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        tell: bool,
     },
     /// A call waits for a person.
     ApprovalAsked {
@@ -112,6 +115,10 @@ pub enum EventKind {
         arguments: Value,
         /// Which rule asks.
         why: String,
+        /// Patterns that an answer for the session or for good may give, the likeliest first: each allows this call, and
+        /// none more than it says. Empty where there is none to offer.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        patterns: Vec<String>,
     },
     /// The first answer, which is the one that counts.
     ApprovalAnswered {
@@ -126,6 +133,9 @@ pub enum EventKind {
         /// The reason that the model reads with a no.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// The pattern that it allows from now on, where the answer named one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pattern: Option<String>,
     },
     /// What a call that writes a file makes of the one that is there: before its question, or before it runs unasked. Not for
     /// a file that is new, nor for a call whose arguments say it.
@@ -304,37 +314,6 @@ pub struct Image {
     pub data: String,
 }
 
-/// Pictures that every vendor takes.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-
-impl Image {
-    /// Why it is no picture that every vendor takes. One that none takes spoils the request it stands in, and every later
-    /// one of the conversation.
-    pub fn fault(&self) -> Option<String> {
-        let kind = self.mime_type.as_str();
-        match PICTURES.contains(&kind) {
-            false => Some(format!(
-                "a picture is one of {}, not {kind:?}",
-                PICTURES.join(", ")
-            )),
-            true if !is_base64(&self.data) => {
-                Some("a picture's data is Base64, and not empty".to_owned())
-            }
-            true => None,
-        }
-    }
-}
-
-/// The usual alphabet, filled up to a multiple of four.
-fn is_base64(text: &str) -> bool {
-    let filled = text.trim_end_matches('=');
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
-    !filled.is_empty()
-        && text.len().is_multiple_of(4)
-        && text.len() - filled.len() <= 2
-        && filled.bytes().all(plain)
-}
-
 /// How grave a notice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -378,38 +357,5 @@ impl TurnStatus {
             Self::Refused => "refused",
             Self::MaxRounds => "max_rounds",
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Image;
-
-    #[test]
-    fn only_a_kind_that_every_vendor_takes_in_base64_is_a_picture() {
-        let fault = |kind: &str, data: &str| {
-            let image = Image {
-                mime_type: kind.to_owned(),
-                data: data.to_owned(),
-            };
-            image.fault()
-        };
-        for data in ["aGk=", "aA==", "aGkh", "+/+/"] {
-            assert_eq!(fault("image/png", data), None, "{data}");
-        }
-        let wrong = [
-            "",
-            "====",
-            "aGk",
-            "a===",
-            "!!!!",
-            "aG k",
-            "a=k=",
-            "data:image/png;base64,aGk=",
-        ];
-        for data in wrong {
-            assert!(fault("image/png", data).is_some(), "{data}");
-        }
-        assert!(fault("image/svg+xml", "aGk=").is_some());
     }
 }

@@ -33,4 +33,3 @@ pub mod surrogate;
 pub mod tool;
 pub mod turn;
 pub mod version;
-pub mod withdrawal;

@@ -56,6 +56,9 @@ pub struct Session {
     /// Prompts that wait. Not in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<Queued>,
+    /// Commands of people's own (`tool/run` with `tell`) whose output goes to the model with the next prompt. Not in lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untold: Vec<String>,
     /// What tools see as their environment. Not in lists.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,

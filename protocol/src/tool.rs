@@ -260,7 +260,8 @@ resource! {
 
         /// Runs a tool as a model's call would: same checks, hooks, approval and result. A failing tool is a result. Without
         /// `toolbox` any tool that the model has or reaches; with it exactly what the expression shows. It goes on when the caller
-        /// goes away, unless `with_caller` is true: then the end of the caller's connection stops it.
+        /// goes away, unless `with_caller` is true: then the end of the caller's connection stops it. With `tell` the model reads
+        /// what it gave with the session's next prompt or steering word, whoever sends that, and only then.
         #[method(name = "run", param_kind = map, with_extensions)]
         async fn run(
             &self,
@@ -269,6 +270,7 @@ resource! {
             arguments: Option<Value>,
             toolbox: Option<Value>,
             with_caller: Option<bool>,
+            tell: Option<bool>,
         ) -> Result<Map<String, Value>, ErrorObjectOwned>;
 
         /// Stops a call that no turn made; its result then says `cancelled`. One that is over, or never was, is no error.

@@ -194,6 +194,17 @@ fn questions_are_asked_and_the_answer_decides() {
             asked["params"]["toolCall"]["rawInput"]["command"],
             "echo ran"
         );
+        let options = asked["params"]["options"].as_array().unwrap();
+        let words: Vec<&Value> = options.iter().map(|option| &option["name"]).collect();
+        assert_eq!(
+            words,
+            [
+                "Allow",
+                "Allow for this session",
+                "Always allow echo ran",
+                "Deny"
+            ]
+        );
         let chosen = json!({"outcome": {"outcome": "selected", "optionId": option}});
         editor.answer(&asked, chosen);
         let done = editor.wait("the call's end", |line| {
@@ -311,8 +322,7 @@ fn a_cancel_right_behind_its_prompt_ends_the_turn() {
         .client()
         .call("session/get", json!({"session": session}));
     assert_eq!(now["state"], "running");
-    // As libraries for language servers spell it.
-    editor.notify("$/cancelRequest", json!({"id": first}));
+    editor.notify("$/cancel_request", json!({"requestId": first}));
     assert_eq!(editor.response(first).unwrap()["stopReason"], "cancelled");
     let (stop, _) = editor.turn(&session, "say still here");
     assert_eq!(stop, "end_turn");

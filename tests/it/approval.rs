@@ -259,6 +259,146 @@ fn an_answer_for_good_is_written_to_the_workspace() {
 }
 
 #[test]
+fn a_pattern_for_good_covers_its_kind_and_is_written_to_the_workspace() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    client.start(&session, &does("git log -1; true"));
+    let asked = client.until_type("approval_asked").last().clone();
+    assert_eq!(asked["patterns"], json!(["git log -1; true"]));
+    client.answer(&asked["approval"], "deny").unwrap();
+    client.until_ended();
+    client.start(&session, &does("git log -1"));
+    let asked = client.until_type("approval_asked").last().clone();
+    assert_eq!(asked["patterns"], json!(["git log *", "git log -1"]));
+    let listed = client.call("approval/list", json!({"session": session}));
+    assert_eq!(listed[0]["patterns"], asked["patterns"]);
+    client.call("approval/answer", always(&asked, "git log *"));
+    let events = client.until_ended();
+    assert_eq!(events.one("approval_answered")["pattern"], "git log *");
+    assert_eq!(events.one("granted")["pattern"], "git log *");
+    harness::wait::until_true("the rule to be written", harness::wait::SOON, || {
+        daemon
+            .read(".agents/permissions.json")
+            .contains("git log *")
+    });
+    let other = client.session(&daemon.work());
+    client.attach(&other, None);
+    for (line, asks) in [
+        ("git log --oneline", false),
+        ("git log -1 && rm x", true),
+        ("git log -1 > x", true),
+        ("git log --output=x", true),
+        ("git status", true),
+    ] {
+        client.start(&other, &does(line));
+        let events = client.events_until("a question or the end", |event| {
+            ["approval_asked", "turn_ended"].contains(&event["type"].as_str().unwrap_or_default())
+        });
+        let asked = events.last().clone();
+        assert_eq!(asked["type"] == "approval_asked", asks, "{line}");
+        if asks {
+            client.answer(&asked["approval"], "deny").unwrap();
+            client.until_ended();
+        }
+    }
+}
+
+#[test]
+fn a_pattern_for_the_session_ends_with_it_and_is_held_to_the_rules_of_patterns() {
+    let sandbox = harness::sandbox::Sandbox::new();
+    sandbox.permissions(&json!({"execute": {"find * -print": "ask"}}));
+    let mut daemon = TestDaemon::start_in(sandbox);
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    client.start(&session, &does("find . -name x"));
+    let asked = client.until_type("approval_asked").last().clone();
+    let answer = json!({"approval": asked["approval"], "answer": "allow", "scope": "session", "pattern": "find *"});
+    client.call("approval/answer", answer);
+    client.until_ended();
+    daemon.kill9();
+    daemon.restart();
+    let mut client = daemon.client();
+    let turn = client.turn(&session, &does("find . -name y"));
+    assert!(turn.of("approval_asked").is_empty(), "{:?}", turn.types());
+    client.attach(&session, None);
+    for line in ["find . -delete", "find . -print", "find . -exec rm {} +"] {
+        client.start(&session, &does(line));
+        let asked = client.until_type("approval_asked").last().clone();
+        client.answer(&asked["approval"], "deny").unwrap();
+        client.until_ended();
+    }
+    assert_eq!(daemon.read(".agents/permissions.json"), "");
+}
+
+#[test]
+fn a_pattern_that_would_not_allow_the_call_is_refused_and_the_question_waits() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let (_, asked) = asking(&daemon, &mut client);
+    let exact = asked["patterns"][0].as_str().unwrap().to_owned();
+    for (pattern, why) in [
+        ("cargo *", "cannot be judged"),
+        ("echo *", "cannot be judged"),
+        ("*", "cannot be judged"),
+        (" ", "empty"),
+    ] {
+        let params = json!({"approval": asked["approval"], "answer": "allow", "scope": "always", "pattern": pattern});
+        let fault = client.fault("approval/answer", params);
+        assert_eq!(fault.code, -32602, "{pattern}: {fault}");
+        assert!(fault.message.contains(why), "{pattern}: {fault}");
+    }
+    for params in [
+        json!({"answer": "deny", "scope": "always"}),
+        json!({"answer": "allow"}),
+        json!({"answer": "allow", "scope": "program"}),
+    ] {
+        let mut params = params;
+        params["approval"] = asked["approval"].clone();
+        params["pattern"] = json!(exact);
+        let fault = client.fault("approval/answer", params);
+        assert_eq!(fault.code, -32602, "{fault}");
+        assert!(fault.message.contains("leave it out"), "{fault}");
+    }
+    let waiting = client.call("approval/list", json!({}));
+    assert_eq!(waiting[0]["approval"], asked["approval"]);
+    client.call("approval/answer", always(&asked, &exact));
+    assert_eq!(client.until_ended().last()["status"], "completed");
+    let late = client.fault("approval/answer", always(&asked, "cargo *"));
+    assert_eq!(late.code, -32004, "{late}");
+}
+
+#[test]
+fn files_are_offered_with_their_folder_and_what_a_folder_allows_ends_at_its_walls() {
+    let daemon = TestDaemon::start();
+    daemon.write("src/a.txt", "");
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    client.start(&session, &writes("src/a.txt"));
+    let asked = client.until_type("approval_asked").last().clone();
+    assert_eq!(asked["patterns"], json!(["src/a.txt", "src/*"]));
+    client.call("approval/answer", always(&asked, "src/*"));
+    client.until_ended();
+    let turn = client.turn(&session, &writes("src/deep/b.txt"));
+    assert!(turn.of("approval_asked").is_empty(), "{:?}", turn.types());
+    client.attach(&session, None);
+    for path in [
+        "b.txt",
+        "src/../c.txt",
+        "../src/d.txt",
+        ".agents/permissions.json",
+    ] {
+        client.start(&session, &writes(path));
+        let asked = client.until_type("approval_asked").last().clone();
+        client.answer(&asked["approval"], "deny").unwrap();
+        client.until_ended();
+    }
+}
+
+#[test]
 fn questions_stay_in_their_session() {
     let daemon = TestDaemon::start();
     let (mut one, mut two) = (daemon.client(), daemon.client());
@@ -373,6 +513,22 @@ fn an_untrusted_directory_can_neither_forbid_nor_make_ask_what_the_user_allows()
         why.contains("work/.agents/permissions.json") && why.contains("line 2"),
         "{why}"
     );
+}
+
+fn does(line: &str) -> String {
+    format!("do execute {}\nsay done", json!({"command": line}))
+}
+
+fn writes(path: &str) -> String {
+    format!(
+        "do write {}\nsay done",
+        json!({"path": path, "content": "x"})
+    )
+}
+
+/// A yes for good to this pattern.
+fn always(asked: &Value, pattern: &str) -> Value {
+    json!({"approval": asked["approval"], "answer": "allow", "scope": "always", "pattern": pattern})
 }
 
 /// A new session, attached, whose turn waits for a yes; the session and the question.

@@ -7,7 +7,6 @@
 )]
 
 mod acp;
-mod acp_trouble;
 mod approval;
 mod ask;
 mod attach;
@@ -27,6 +26,7 @@ mod mcp_server;
 mod local;
 mod model;
 mod openrpc;
+mod own_commands;
 mod plugin;
 mod presentation;
 mod provider;

@@ -683,17 +683,25 @@ fn a_command_of_ones_own_runs_at_once_and_the_model_reads_what_it_printed() {
         return;
     };
     scene.tmux.type_line("it", "!echo $((40 + 2)) camels");
-    scene
-        .tmux
-        .shows("it", "the model sees this with your next words");
-    scene.tmux.type_line("it", "say seen");
+    let along = "goes along: the output of `echo $((40 + 2)) camels`";
+    scene.tmux.shows("it", along);
+    scene.tmux.press("it", "C-d");
+    scene.clients(1);
+    let line = command(&daemon, &format!("attach {}", scene.session));
+    scene.tmux.open("again", &line);
+    scene.tmux.shows("again", along);
+    scene.tmux.type_line("again", "say seen");
     let events = scene.client.until_ended();
-    let text = events.one("turn_started")["text"].as_str().unwrap();
+    assert_eq!(events.one("turn_started")["text"], "say seen");
+    until_true("the row to go", SOON, || {
+        !scene.tmux.window("again").contains("goes along")
+    });
+    let params = json!({"session": scene.session, "line": "/context json"});
+    let read = scene.client.call("command/run", params)["output"].to_string();
     assert!(
-        text.contains("I ran `echo $((40 + 2)) camels`") && text.contains("42 camels"),
-        "{text}"
+        read.contains("I ran `echo $((40 + 2)) camels`") && read.contains("42 camels"),
+        "{read}"
     );
-    assert!(text.ends_with("say seen"), "{text}");
 }
 
 #[test]

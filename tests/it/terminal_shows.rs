@@ -72,6 +72,132 @@ fn nothing_rings_for_who_wants_quiet_or_looks() {
 }
 
 #[test]
+fn a_pattern_is_offered_changed_refused_and_mended_before_it_is_given() {
+    let name = "a_pattern_is_offered_changed_refused_and_mended_before_it_is_given";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    scene.start("do execute {\"command\": \"git log -1\"}\nsay end");
+    scene.client.until_type("approval_asked");
+    scene.tmux.shows("it", "[a] always");
+    offers(&scene, "always: git log *");
+    scene.tmux.shows(
+        "it",
+        "Enter allows it for good (in .agents/permissions.json)",
+    );
+    scene.tmux.press("it", "Tab");
+    scene.tmux.shows("it", "allow? always: git log -1\n");
+    scene.tmux.press("it", "Up");
+    scene.tmux.shows("it", "allow? always: git log *\n");
+    scene.tmux.press("it", "Escape");
+    scene.tmux.shows("it", "[y] once");
+    offers(&scene, "always: git log *");
+    scene.tmux.press("it", "C-c");
+    scene.tmux.shows("it", "[y] once");
+    offers(&scene, "always: git log *");
+    scene.tmux.press("it", "BSpace");
+    scene.tmux.type_line("it", "x");
+    scene
+        .tmux
+        .shows("it", "would not allow this call of execute");
+    scene.tmux.shows("it", "allow? always: git log x\n");
+    assert_eq!(daemon.read(".agents/permissions.json"), "");
+    scene.tmux.press("it", "Tab");
+    scene.tmux.shows("it", "allow? always: git log *\n");
+    scene.tmux.press("it", "Enter");
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+    scene
+        .tmux
+        .shows("it", "allowed in this session: execute git log *");
+    until("the rule to be written", SOON, || {
+        let written = daemon.read(".agents/permissions.json");
+        if written.contains("git log *") {
+            Ok(())
+        } else {
+            Err(written)
+        }
+    });
+}
+
+#[test]
+fn a_file_that_is_written_over_is_asked_about_with_what_changes_in_it() {
+    let name = "a_file_that_is_written_over_is_asked_about_with_what_changes_in_it";
+    let daemon = TestDaemon::start();
+    let old: String = (0..3000).map(|n| format!("line {n}\n")).collect();
+    daemon.write("long.txt", &old);
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    let new = old.replace("line 1500\n", "another\n");
+    let call = json!({"path": "long.txt", "content": new});
+    scene.start(&format!("do write {call}\nsay end"));
+    scene.client.until_type("approval_asked");
+    let shown = scene.tmux.shows("it", "[y] once");
+    for part in ["    - line 1500\n", "    + another\n", "      line 1501\n"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("line 1000"), "{shown}");
+    scene.tmux.press("it", "M-o");
+    scene.tmux.shows("it", "(END)");
+    scene.tmux.press("it", "q");
+    scene.tmux.shows("it", "[y] once");
+    scene.tmux.type_line("it", "y");
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+    assert_eq!(daemon.read("long.txt"), new);
+}
+
+#[test]
+fn what_is_typed_for_a_question_that_another_client_answers_goes_nowhere() {
+    let name = "what_is_typed_for_a_question_that_another_client_answers_goes_nowhere";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (80, 24)) else {
+        return;
+    };
+    scene.start("do execute {\"command\": \"git log -1\"}\nwait 600000");
+    let asked = scene.client.until_type("approval_asked").last().clone();
+    scene.tmux.shows("it", "[a] always");
+    offers(&scene, "always: git log *");
+    scene.client.answer(&asked["approval"], "deny").unwrap();
+    scene
+        .tmux
+        .shows("it", "the question that the pattern was for is answered");
+    scene.tmux.shows("it", "\n> \n");
+    scene.tmux.press("it", "C-c");
+    scene.client.until_ended();
+    scene.start("do execute {\"command\": \"git log -1\"}\nwait 600000");
+    let asked = scene.client.until_type("approval_asked").last().clone();
+    scene.tmux.shows("it", "[a] always");
+    scene.tmux.type_text("it", "r use the other");
+    scene.tmux.shows("it", "allow? r use the other");
+    scene.client.answer(&asked["approval"], "deny").unwrap();
+    scene.tmux.shows("it", "\n> r use the other");
+    scene.tmux.press("it", "Enter");
+    scene.tmux.shows("it", "that question is answered");
+    scene.tmux.shows("it", "\n> r use the other");
+    let params = json!({"session": scene.session});
+    let waiting = scene.client.call("queue/list", params);
+    assert_eq!(waiting, json!([]), "nothing went to the model");
+}
+
+/// Presses the key for a pattern until it is taken: one that comes with its question stands in the line first.
+fn offers(scene: &Scene<'_>, line: &str) {
+    let offered = format!("allow? {line}\n");
+    scene.tmux.press("it", "a");
+    until("the pattern to stand in the line", SOON, || {
+        let window = scene.tmux.window("it");
+        if window.contains("allow? a\n") {
+            scene.tmux.press("it", "a");
+        }
+        if window.contains(&offered) {
+            Ok(())
+        } else {
+            Err(window)
+        }
+    });
+}
+
+#[test]
 fn who_comes_and_goes_is_seen_at_once() {
     let name = "who_comes_and_goes_is_seen_at_once";
     let daemon = TestDaemon::start();

@@ -345,7 +345,7 @@ impl Turn {
         if self.look == Look::Json {
             out::note(&question.text(Paint::of(&std::io::stderr())))?;
         }
-        out::note(&format!("  {}", question.keys().join("  ")))?;
+        out::note(&format!("  {}", question.line_keys()))?;
         loop {
             let line = {
                 let mut asking = pin!(tty.ask("  allow? "));
@@ -375,8 +375,12 @@ impl Turn {
                 Some(None) => continue,
                 None => Reply::no("not answered"),
             };
-            approval::answer(&self.link, &question.approval, &reply).await?;
-            return Ok(None);
+            match approval::answer(&self.link, &question.approval, &reply).await {
+                Err(failure) if approval::is_refused(&reply, &failure) => {
+                    out::note(&failure.message)?;
+                }
+                other => return other.map(|()| None),
+            }
         }
     }
 

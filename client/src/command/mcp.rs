@@ -26,16 +26,9 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-/// Serves until stdin ends. A client is told why not by the answers to its requests: it hardly shows how this ended.
+/// Serves until stdin ends.
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
-    match ready(args, place).await {
-        Ok(server) => server.serve().await,
-        Err(failure) => crate::mcp::refuse(failure).await,
-    }
-}
-
-async fn ready(args: Args, place: Place) -> Result<Server, Failure> {
-    let link = super::link_unasked(place).await?;
+    let link = super::link(place).await?;
     let session = match &args.session {
         Some(word) => select::session(&link, word).await?,
         None => own(&link).await?,
@@ -46,7 +39,7 @@ async fn ready(args: Args, place: Place) -> Result<Server, Failure> {
         true => Consent::All,
         false => Consent::Tools(args.allow),
     };
-    Ok(Server::new(link, &session, consent))
+    Server::new(link, &session, consent).serve().await
 }
 
 /// This directory's newest that was made for this, or a new one.

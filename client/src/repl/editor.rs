@@ -47,6 +47,8 @@ pub(super) struct Editor {
     menu: Option<Menu>,
     /// Folded pastes: what stands for them, and what they are.
     pastes: Vec<(String, String)>,
+    /// Texts in which a mark was broken, and what was made of each: no step of taking changes back ends in one.
+    broken: Vec<(String, String)>,
     /// What completion the text as it is wants, until somebody takes the wish.
     wish: Option<Wish>,
     /// Whether the last key was the first of two.
@@ -79,6 +81,7 @@ impl Editor {
             search: None,
             menu: None,
             pastes: Vec::new(),
+            broken: Vec::new(),
             wish: None,
             prefixed: false,
         }
@@ -138,6 +141,7 @@ impl Editor {
     pub(super) fn clear(&mut self) {
         self.run(&[EditCommand::Clear]);
         self.pastes.clear();
+        self.broken.clear();
         self.browsing = None;
         self.search = None;
         self.menu = None;
@@ -170,7 +174,7 @@ impl Editor {
             return Asked::Program(key);
         }
         if keymap::is_undo(key) {
-            self.run(&[EditCommand::Undo]);
+            self.undo();
             self.changed();
             return Asked::Nothing;
         }
@@ -195,6 +199,10 @@ impl Editor {
     /// What a key means; none if it means nothing here.
     fn obey(&mut self, meaning: ReedlineEvent) -> Option<Asked> {
         match meaning {
+            ReedlineEvent::Edit(commands) if commands == [EditCommand::Undo] => {
+                self.undo();
+                Some(Asked::Nothing)
+            }
             ReedlineEvent::Edit(commands) => {
                 let (text, cursor) = (self.text().to_string(), self.cursor());
                 self.run(&commands);

@@ -2,12 +2,14 @@
 //! draw.
 
 use super::editor::{Editor, lay_out};
-use crate::approval::{Question, Reply};
+use crate::approval::{ALWAYS, Question, Reply, named_pattern};
 use crate::paint::{Mark, Paint, Part, spell_out, tame};
 use crate::render::styled::{clip, painted_width, width};
 use crate::render::{duration, first_line};
 use crate::screen::Panel;
 use nu_ansi_term::{Color, Style};
+use protocol::approval::Scope;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// How many rows a menu has at most.
@@ -17,6 +19,9 @@ const MENU: usize = 8;
 const QUEUE: usize = 3;
 
 const FRAMES: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇", "⠏", "⠟"];
+
+/// The state of what goes along with the next prompt.
+pub(super) const TOLD: &str = "goes along";
 
 /// The state of a prompt that waits though nothing runs.
 pub(super) const HELD: &str = "held";
@@ -39,7 +44,7 @@ pub(super) struct Status {
 /// A prompt that is not a turn yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
-    /// `queued`, `held`, or where else it is on its way.
+    /// `queued`, `held`, `goes along`, or where else it is on its way.
     pub(super) state: &'static str,
     pub(super) text: String,
 }
@@ -191,11 +196,11 @@ impl View<'_> {
         // In a narrow window the keys take several rows.
         let mut row = String::new();
         for key in self.keys(question) {
-            if !row.is_empty() && width(&row) + width(key) + 4 > room {
+            if !row.is_empty() && width(&row) + width(&key) + 4 > room {
                 rows.push(std::mem::take(&mut row));
             }
             row.push_str("  ");
-            row.push_str(key);
+            row.push_str(&key);
         }
         rows.push(row);
         rows
@@ -204,13 +209,20 @@ impl View<'_> {
     /// Whether Enter would answer the question, or begin to.
     fn answers(&self) -> bool {
         let typed = self.editor.text();
-        Reply::parse(typed).is_some() || is_reason(typed)
+        Reply::parse(typed).is_some() || is_reason(typed) || named_pattern(typed).is_some()
     }
 
     /// What answers the question: a key, as long as nothing is typed.
-    fn keys(&self, question: &Question) -> Vec<&'static str> {
+    fn keys(&self, question: &Question) -> Vec<Cow<'static, str>> {
         let typed = self.editor.text();
-        match Reply::parse(typed) {
+        if let Some((scope, _)) = named_pattern(typed) {
+            return pattern_keys(scope, question.patterns.len());
+        }
+        if typed == ALWAYS && question.patterns.is_empty() {
+            let enter = "Enter allows exactly this for good (in .agents/permissions.json),";
+            return vec![enter.into(), "Esc: back".into()];
+        }
+        let keys = match Reply::parse(typed) {
             _ if typed.is_empty() => question.keys(),
             Some(reply) if reply.reason.is_some() => {
                 vec![
@@ -227,7 +239,8 @@ impl View<'_> {
                 "the line is not empty: Enter sends it,",
                 "Ctrl-C empties it, then a key answers",
             ],
-        }
+        };
+        keys.into_iter().map(Cow::from).collect()
     }
 
     fn menu_rows(&self, columns: usize, rows: usize) -> Vec<String> {
@@ -256,9 +269,15 @@ impl View<'_> {
             })
             .map(|row| clip(row.trim_end(), columns.saturating_sub(1)))
             .collect();
-        if menu.beyond(most) > 0 {
-            let more = format!("  … {} more", menu.beyond(most));
-            all.push(self.paint.dress(Part::Quiet, &more));
+        let beyond = menu.beyond(most);
+        let beyond = (beyond > 0).then(|| format!("… {beyond} more"));
+        let more: Vec<String> = beyond.into_iter().chain(menu.more().map(tame)).collect();
+        if !more.is_empty() {
+            let row = clip(
+                &format!("  {}", more.join(" · ")),
+                columns.saturating_sub(1),
+            );
+            all.push(self.paint.dress(Part::Quiet, &row));
         }
         all
     }
@@ -308,6 +327,22 @@ impl View<'_> {
         // Whole tenths, so that the line does not flicker.
         format!("{frame} {}", duration(ms / 100 * 100))
     }
+}
+
+/// What may be done with the pattern in the line.
+fn pattern_keys(scope: Scope, offered: usize) -> Vec<Cow<'static, str>> {
+    let enter = match scope {
+        Scope::Session => "Enter allows it for this session,",
+        Scope::Call | Scope::Program | Scope::Always => {
+            "Enter allows it for good (in .agents/permissions.json),"
+        }
+    };
+    let mut keys = vec![Cow::from(enter)];
+    if offered > 1 {
+        keys.push(format!("Tab: another of {offered},").into());
+    }
+    keys.push("Esc: back".into());
+    keys
 }
 
 /// Whether a no with a reason is begun.
@@ -431,6 +466,7 @@ mod tests {
             tool: "execute".into(),
             arguments: serde_json::json!({"command": "rm -r x"}),
             why: String::new(),
+            patterns: Vec::new(),
             of_program: true,
             change: None,
         };

@@ -172,7 +172,7 @@ fn show(paint: Paint, on: On, session: Session, events: Vec<Event>, exchanges: u
             text.push_str(&question.text(paint));
             text.push_str(&match on {
                 On::Screen(_) => "\n".to_string(),
-                On::Plain(_) => format!("\n  {}\n", question.keys().join("  ")),
+                On::Plain(_) => format!("\n  {}\n", question.line_keys()),
             });
         }
     }

@@ -36,6 +36,12 @@ pub(super) async fn run(
     let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if interactive {
         out::raw(&past.text)?;
+        if !past.session.untold.is_empty() {
+            let commands = past.session.untold.join("`, `");
+            out::note(&tame(&format!(
+                "the output of `{commands}` goes along with your next words"
+            )))?;
+        }
     }
     let mut plain = Plain {
         follow: Follow::with_view(Rc::clone(&link), session.id.clone(), past.view),
@@ -233,8 +239,16 @@ impl Plain {
                         Some(line) => Reply::parse(line),
                     };
                     if let Some(reply) = reply {
-                        self.questions.take_first();
-                        approval::answer(&self.link, &id, &reply).await?;
+                        match approval::answer(&self.link, &id, &reply).await {
+                            // It goes on waiting, for a pattern that does.
+                            Err(failure) if approval::is_refused(&reply, &failure) => {
+                                out::note(&complaint(self.paint, &failure))?;
+                            }
+                            other => {
+                                other?;
+                                self.questions.take_first();
+                            }
+                        }
                     }
                 }
                 _ = self.interrupts.recv() => {
@@ -278,7 +292,7 @@ impl Plain {
     async fn start(&mut self, text: &str) -> Result<(), Failure> {
         let token = crate::open::token();
         self.own.insert(token.clone());
-        let text = self.shell.told_with(text.to_owned());
+        let text = text.to_owned();
         let session = self.session.clone();
         let started = self
             .link
@@ -298,7 +312,8 @@ impl Plain {
         let (link, session) = (Rc::clone(&self.link), self.session.clone());
         let mut running = std::pin::pin!(link.call_once(async |client| {
             let (session, arguments) = (session.clone(), Some(json!({"command": command})));
-            ToolRpcClient::run(client, session, "execute".into(), arguments, None, None).await
+            let (name, tell) = ("execute".into(), Some(true));
+            ToolRpcClient::run(client, session, name, arguments, None, None, tell).await
         }));
         let result = loop {
             tokio::select! {

@@ -1,6 +1,7 @@
 //! The REPL's loop on a terminal that can be drawn on: events and keys in, rows and calls out. Must never wait for the
 //! daemon or the keyboard alone, nor let one hold up the other.
 
+mod answer;
 mod image;
 mod job;
 pub(super) mod notice;
@@ -11,20 +12,20 @@ mod tell;
 mod unfold;
 
 use super::console::{Console, Sign};
-use super::panel::{Busy, FRAME, HELD, Status, View, Waiting};
+use super::panel::{Busy, FRAME, HELD, Status, TOLD, View, Waiting};
 use super::{Leave, complaint, past};
-use crate::approval::{Open, Question, Reply};
+use crate::approval::{Open, Question};
 use crate::error::Failure;
 use crate::follow::{Follow, News};
 use crate::link::Link;
-use crate::paint::{Paint, Part};
-use crate::render::{Prompts, Renderer};
+use crate::paint::Paint;
+use crate::render::{Prompts, Renderer, first_line};
 use crossterm::event::Event as Pressed;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt};
 use job::{Done, Job};
 use protocol::event::{Event, EventKind, TurnStatus};
-use protocol::id::{QueuedId, SessionId, TurnId};
+use protocol::id::{ApprovalId, CallId, QueuedId, SessionId, TurnId};
 use protocol::session::Session;
 use shell::Shell;
 use std::collections::HashSet;
@@ -68,11 +69,14 @@ pub(super) async fn run(
         questions: past.questions.into_iter().collect(),
         question_since: Instant::now(),
         answered: None,
+        replying: None,
         own: HashSet::new(),
         sending: Vec::new(),
         queue: Vec::new(),
         held: false,
         shell: Shell::default(),
+        telling: Vec::new(),
+        untold: Vec::new(),
         jobs: FuturesUnordered::new(),
         interrupted: None,
         unfolded: 0,
@@ -83,9 +87,6 @@ pub(super) async fn run(
     talk.take_session(&past.session);
     let left = talk.talk(opening).await;
     talk.send_off().await;
-    if let Some(untold) = talk.shell.untold() {
-        talk.line(&talk.paint.dress(Part::Quiet, &untold));
-    }
     talk.console.screen.leave()?;
     left
 }
@@ -133,6 +134,8 @@ struct Talk<'a> {
     question_since: Instant,
     /// When a key answered one.
     answered: Option<Instant>,
+    /// The question that what is typed is to answer.
+    replying: Option<ApprovalId>,
     /// Tokens of turns that were typed here.
     own: HashSet<String>,
     sending: Vec<Sending>,
@@ -141,6 +144,9 @@ struct Talk<'a> {
     /// Whether they wait for a person, and not for a turn.
     held: bool,
     shell: Shell,
+    /// Commands of people's own that run, and those whose output goes along with the next words to the model.
+    telling: Vec<(CallId, String)>,
+    untold: Vec<String>,
     jobs: FuturesUnordered<Job>,
     /// When Ctrl-C was pressed with nothing to cancel.
     interrupted: Option<Instant>,
@@ -236,7 +242,7 @@ impl Talk<'_> {
             paint: self.paint,
             size,
             live: self.renderer.live(now.as_millis() as u64),
-            waiting: waiting(&self.sending, &self.queue, self.held),
+            waiting: waiting(&self.untold, &self.sending, &self.queue, self.held),
             question: self.questions.first(),
             questions: self.questions.len(),
             editor: &console.editor,
@@ -295,7 +301,11 @@ impl Talk<'_> {
         }
         if self.questions.first().map(|first| &first.approval) != before.as_ref() {
             self.question_since = Instant::now();
+            if before.is_some() {
+                self.forget_pattern();
+            }
         }
+        self.note_untold(event);
         match &event.kind {
             EventKind::TurnStarted { token, .. } => {
                 self.running = event.turn.clone().map(Running::new);
@@ -354,7 +364,7 @@ impl Talk<'_> {
     fn ask(&mut self, question: Question) -> Result<(), Failure> {
         if self.shell.takes(&question) {
             let (link, approval) = (Rc::clone(&self.link), question.approval);
-            self.jobs.push(job::answer(link, approval, Reply::yes()));
+            self.jobs.push(job::answer_own(link, approval));
             return Ok(());
         }
         if self.questions.first().is_none() {
@@ -362,6 +372,10 @@ impl Talk<'_> {
             if self.console.notices.tell_question() {
                 self.console.screen.notify(&text)?;
             }
+        }
+        let (_, rows) = self.console.screen.size();
+        if question.text(self.paint).lines().count() > rows {
+            self.hint = Some("Alt-O shows all of it".into());
         }
         self.questions.push(question);
         Ok(())
@@ -401,6 +415,7 @@ impl Talk<'_> {
         self.status.model = model_of(&session.provider, session.model.as_deref());
         self.status.context = session.context_percent.or(self.status.context);
         self.status.clients = session.clients;
+        self.untold.clone_from(&session.untold);
         self.held = session.turn.is_none() && self.running.is_none();
         self.queue = session
             .queue
@@ -443,7 +458,20 @@ fn model_of(provider: &str, model: Option<&str>) -> String {
     }
 }
 
-fn waiting(sending: &[Sending], queue: &[(QueuedId, String)], held: bool) -> Vec<Waiting> {
+fn waiting(
+    untold: &[String],
+    sending: &[Sending],
+    queue: &[(QueuedId, String)],
+    held: bool,
+) -> Vec<Waiting> {
+    let commands: Vec<String> = untold
+        .iter()
+        .map(|command| format!("`{}`", first_line(command)))
+        .collect();
+    let told = (!commands.is_empty()).then(|| Waiting {
+        state: TOLD,
+        text: format!("the output of {}", commands.join(", ")),
+    });
     let queued = queue.iter().map(|(_, text)| Waiting {
         state: if held { HELD } else { "queued" },
         text: text.clone(),
@@ -452,5 +480,5 @@ fn waiting(sending: &[Sending], queue: &[(QueuedId, String)], held: bool) -> Vec
         state: "sending",
         text: one.text.clone(),
     });
-    queued.chain(sent).collect()
+    told.into_iter().chain(queued).chain(sent).collect()
 }

@@ -5,7 +5,7 @@ mod fuzzy;
 
 use super::Commands;
 use crate::session::SessionResult;
-use protocol::command::{Candidate, Completions};
+use protocol::command::{Candidate, Completions, last_word};
 use protocol::id::SessionId;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(super) async fn complete(
             _ => {}
         }
     }
-    let word = line.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let word = last_word(line);
     if word.starts_with('@') && word.contains(':') {
         let resources = commands.sessions.resources(session, word).await?;
         return Ok(words_at(line.len() - word.len(), resources));
@@ -51,6 +51,7 @@ async fn names(commands: &Commands, session: &SessionId, line: &str) -> SessionR
     Ok(Completions {
         start: 0,
         candidates: candidates.collect(),
+        more: None,
     })
 }
 
@@ -62,21 +63,33 @@ fn words_at(start: usize, words: Vec<String>) -> Completions {
     Completions {
         start,
         candidates: candidates.collect(),
+        more: None,
     }
 }
 
 /// Completes the last word, which may start with an `@`, as a path.
 async fn file_names(cwd: PathBuf, home: Option<PathBuf>, line: &str) -> Completions {
-    let word = line.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let word = last_word(line);
     let start = line.len() - word.len();
     let word = word.to_owned();
     let read = tokio::task::spawn_blocking(move || matching_files(&cwd, home.as_deref(), &word));
-    words_at(start, read.await.unwrap_or_default())
+    let Found { names, more } = read.await.unwrap_or_default();
+    Completions {
+        more,
+        ..words_at(start, names)
+    }
 }
 
-fn matching_files(cwd: &Path, home: Option<&Path>, word: &str) -> Vec<String> {
+/// Names of files, and why there may be more.
+#[derive(Debug, Default)]
+struct Found {
+    names: Vec<String>,
+    more: Option<String>,
+}
+
+fn matching_files(cwd: &Path, home: Option<&Path>, word: &str) -> Found {
     let mark = if word.starts_with('@') { "@" } else { "" };
-    let path = &word[mark.len()..];
+    let path = word.strip_prefix("@\"").unwrap_or(&word[mark.len()..]);
     let (directory, partial) = match path.rfind('/') {
         Some(slash) => path.split_at(slash + 1),
         None => ("", path),
@@ -93,14 +106,37 @@ fn matching_files(cwd: &Path, home: Option<&Path>, word: &str) -> Vec<String> {
     // What begins as it was typed comes alone; else a few letters of a path are enough.
     if names.is_empty() && !mark.is_empty() && is_below(path) {
         let found = fuzzy::paths(cwd, path, FILES);
-        return found.iter().map(|path| format!("@{path}")).collect();
+        return Found {
+            names: found.paths.iter().map(|path| mentioned(path)).collect(),
+            more: found.cut.or_else(|| left(found.left)),
+        };
     }
     names.sort_unstable();
+    let more = left(names.len().saturating_sub(FILES));
     names.truncate(FILES);
-    names
-        .iter()
-        .map(|name| format!("{mark}{directory}{name}"))
-        .collect()
+    let whole = |name: &String| match mark {
+        "" => format!("{directory}{name}"),
+        _ => mentioned(&format!("{directory}{name}")),
+    };
+    Found {
+        names: names.iter().map(whole).collect(),
+        more,
+    }
+}
+
+/// A path as a prompt names it. One with spaces stands in quotes, which stay open behind a folder: more follows.
+fn mentioned(path: &str) -> String {
+    let quoted = path.contains(char::is_whitespace) && !path.contains('"');
+    match (quoted, path.ends_with('/')) {
+        (false, _) => format!("@{path}"),
+        (true, true) => format!("@\"{path}"),
+        (true, false) => format!("@\"{path}\""),
+    }
+}
+
+/// What is said of those that are not offered.
+fn left(count: usize) -> Option<String> {
+    (count > 0).then(|| format!("{count} more fit, type on"))
 }
 
 /// Whether a mention is of a file of the directory: a few letters of it are enough then.
@@ -145,7 +181,8 @@ mod tests {
     #[test]
     fn file_names_start_with_what_is_typed_and_directories_end_with_a_slash() {
         let directory = directory();
-        let find = |word: &str| matching_files(directory.path(), Some(directory.path()), word);
+        let find =
+            |word: &str| matching_files(directory.path(), Some(directory.path()), word).names;
         assert_eq!(find("s"), ["setup.py", "src/"]);
         assert_eq!(find("src/m"), ["src/main.rs"]);
         assert_eq!(find("@R"), ["@README.md"]);
@@ -156,13 +193,29 @@ mod tests {
     }
 
     #[test]
-    fn at_most_twenty_are_offered() {
+    fn at_most_twenty_are_offered_and_it_is_said_how_many_are_not() {
         let directory = tempfile::tempdir().unwrap();
         for number in 0..30 {
             std::fs::write(directory.path().join(format!("f{number:02}")), "").unwrap();
         }
         let found = matching_files(directory.path(), None, "f");
-        assert_eq!((found.len(), found[19].as_str()), (20, "f19"));
+        assert_eq!((found.names.len(), found.names[19].as_str()), (20, "f19"));
+        assert_eq!(found.more.as_deref(), Some("10 more fit, type on"));
+    }
+
+    #[test]
+    fn names_with_spaces_stand_in_quotes_that_a_folder_leaves_open() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("my notes")).unwrap();
+        std::fs::write(directory.path().join("my notes/to do.md"), "").unwrap();
+        std::fs::write(directory.path().join("-dash ü.md"), "").unwrap();
+        let find = |line: &str| matching_files(directory.path(), None, last_word(line)).names;
+        assert_eq!(find("see @my"), ["@\"my notes/"]);
+        assert_eq!(find("see @\"my no"), ["@\"my notes/"]);
+        assert_eq!(find("see @\"my notes/t"), ["@\"my notes/to do.md\""]);
+        assert_eq!(find("see @todo"), ["@\"my notes/to do.md\""]);
+        assert_eq!(find("@-d"), ["@\"-dash ü.md\""]);
+        assert_eq!(find("@\"my notes/to do.md\" @-d"), ["@\"-dash ü.md\""]);
     }
 
     #[tokio::test]

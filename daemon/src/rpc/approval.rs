@@ -3,6 +3,7 @@
 use super::Rpc;
 use super::attachments::Concerns;
 use super::error::fail;
+use crate::session::Answering;
 use jsonrpsee::Extensions;
 use jsonrpsee::core::async_trait;
 use jsonrpsee::types::ErrorObjectOwned;
@@ -27,13 +28,20 @@ impl ApprovalRpcServer for Rpc {
         answer: Answer,
         scope: Option<Scope>,
         reason: Option<String>,
+        pattern: Option<String>,
     ) -> Result<AnswerResult, ErrorObjectOwned> {
         let about = Concerns::PartOfSession(approval.as_str());
         let context = self.check_controls(extensions, about, "answer an approval")?;
-        let scope = scope.unwrap_or_default();
-        let by = context.name();
+        let answering = Answering {
+            approval,
+            answer,
+            scope: scope.unwrap_or_default(),
+            reason,
+            pattern,
+            by: context.name(),
+        };
         self.sessions()
-            .answer(&approval, answer, scope, reason, &by)
+            .answer(answering)
             .await
             .map(|seq| AnswerResult { seq })
             .map_err(fail)

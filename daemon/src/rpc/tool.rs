@@ -5,7 +5,7 @@ use super::attachments::Concerns;
 use super::caller;
 use super::error::{expression, fail};
 use super::provide::offerer;
-use crate::session::SessionError;
+use crate::session::{Audience, SessionError};
 use jsonrpsee::Extensions;
 use jsonrpsee::core::async_trait;
 use jsonrpsee::types::ErrorObjectOwned;
@@ -40,19 +40,30 @@ impl ToolRpcServer for Rpc {
         arguments: Option<Value>,
         toolbox: Option<Value>,
         with_caller: Option<bool>,
+        tell: Option<bool>,
     ) -> Result<Map<String, Value>, ErrorObjectOwned> {
         let toolbox = expression(toolbox.as_ref())?;
         let about = || Concerns::Session(&session);
         let context = self.check_controls(extensions, about(), "run a tool")?;
         let arguments = arguments.unwrap_or_else(|| Value::Object(Map::new()));
         let cancel = CancellationToken::new();
-        let running = self
-            .sessions()
-            .run_tool(&session, &name, arguments, toolbox, cancel.clone());
-        // Whoever takes the call back, or ties it to himself and has gone, gets no result.
-        let _tied = cancel.drop_guard();
+        let audience = match tell {
+            Some(true) => Audience::Model,
+            Some(false) | None => Audience::Caller,
+        };
+        let sessions = self.sessions();
+        let running = sessions.run_tool(
+            &session,
+            &name,
+            arguments,
+            toolbox,
+            audience,
+            cancel.clone(),
+        );
         let result = match with_caller {
+            // Whoever has gone gets no result.
             Some(true) => {
+                let _tied = cancel.drop_guard();
                 tokio::select! {
                     result = running => result,
                     () = context.gone() => Err(SessionError::Stopping),

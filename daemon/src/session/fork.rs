@@ -80,12 +80,14 @@ fn renamed(kind: EventKind, to: &SessionId) -> EventKind {
             tool,
             arguments,
             why,
+            patterns,
         } => EventKind::ApprovalAsked {
             approval: own(approval),
             call,
             tool,
             arguments,
             why,
+            patterns,
         },
         EventKind::ApprovalAnswered {
             approval,
@@ -93,12 +95,14 @@ fn renamed(kind: EventKind, to: &SessionId) -> EventKind {
             scope,
             by,
             reason,
+            pattern,
         } => EventKind::ApprovalAnswered {
             approval: own(approval),
             answer,
             scope,
             by,
             reason,
+            pattern,
         },
         EventKind::ApprovalWithdrawn { approval, why } => EventKind::ApprovalWithdrawn {
             approval: own(approval),

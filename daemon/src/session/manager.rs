@@ -3,6 +3,7 @@
 
 mod ask;
 mod create;
+mod reach;
 mod read;
 mod tools;
 

@@ -43,6 +43,8 @@ pub struct ByHand {
     pub arguments: Value,
     pub parent: Option<CallId>,
     pub via: &'static str,
+    /// Whether its result goes to the model with the next prompt.
+    pub tell: bool,
     /// Fires when the session's work is cancelled.
     pub cancel: CancellationToken,
 }
@@ -61,6 +63,8 @@ pub struct Answering {
     pub answer: Answer,
     pub scope: Scope,
     pub reason: Option<String>,
+    /// What a yes covers, where the person said it; checked before.
+    pub pattern: Option<String>,
     pub by: String,
 }
 
@@ -70,6 +74,8 @@ pub struct Asking {
     pub tool: String,
     pub arguments: Value,
     pub why: String,
+    /// See `approval_asked`.
+    pub patterns: Vec<String>,
 }
 
 pub enum Msg {

@@ -76,6 +76,7 @@ impl CallPort for Port {
             tool: question.tool.to_owned(),
             arguments: question.arguments.clone(),
             why: question.why.to_owned(),
+            patterns: question.patterns,
         };
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
@@ -128,6 +129,7 @@ impl CallPort for Port {
             arguments: arguments.clone(),
             parent: Some(parent.clone()),
             via: via.as_str(),
+            tell: false,
             cancel: CancellationToken::new(),
         };
         Box::pin(self.ask(|reply| Msg::ByHand(by_hand, reply)))

@@ -235,6 +235,7 @@ impl Recorder {
                         id,
                         parent: None,
                         via: None,
+                        tell: false,
                     },
                 );
             }
@@ -273,6 +274,7 @@ impl Recorder {
                             id: None,
                             parent: Some(parent),
                             via: Some("search".to_owned()),
+                            tell: false,
                         },
                     );
                 }
@@ -292,6 +294,7 @@ impl Recorder {
                             tool,
                             arguments,
                             why,
+                            patterns: Vec::new(),
                         },
                     );
                 }
@@ -309,6 +312,7 @@ impl Recorder {
                         scope,
                         by,
                         reason: None,
+                        pattern: None,
                     },
                 );
             }
@@ -428,6 +432,7 @@ impl Recorder {
                         id: None,
                         parent: None,
                         via,
+                        tell: true,
                     },
                 );
             }

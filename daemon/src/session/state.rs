@@ -4,6 +4,7 @@ mod call;
 mod turn;
 
 use super::conversation::{Assistant, Conversation, History};
+use super::told::{Told, prompt_with};
 use crate::turn::compaction::estimate;
 use protocol::approval::{Answer, Approval};
 use protocol::event::{Event, EventKind, TurnStatus};
@@ -30,6 +31,8 @@ pub struct State {
     pub approvals: BTreeMap<ApprovalId, Approval>,
     pub answered: HashMap<ApprovalId, Answered>,
     pub grants: Vec<(String, String)>,
+    /// What people ran since the model was last spoken to, oldest first.
+    pub told: Vec<Told>,
     /// Calls without an end, in the order they were made, whoever made them.
     pub open_calls: Vec<OpenCall>,
     /// Tokens of `turn/start` and what they led to.
@@ -87,6 +90,8 @@ pub struct OpenCall {
     pub started: bool,
     /// Whether a program made it.
     pub by_program: bool,
+    /// Whether its result goes to the model with the next prompt.
+    pub tell: bool,
     /// What its program made, as far as that has ended.
     pub made: Vec<Made>,
 }
@@ -233,7 +238,11 @@ impl State {
             | EventKind::Granted { .. } => self.apply_call(event),
             EventKind::Queued { .. } => self.enqueue(event),
             EventKind::Dequeued { queued } => self.queue.retain(|q| q.queued != *queued),
-            EventKind::Steered { text } => self.conversation.steer(event.seq, text.clone()),
+            EventKind::Steered { text } => {
+                let told = std::mem::take(&mut self.told);
+                let text = prompt_with(told, text.clone());
+                self.conversation.steer(event.seq, text);
+            }
             EventKind::Usage {
                 input,
                 output,
@@ -274,8 +283,14 @@ impl State {
                 let left = self.conversation.messages(History::Session);
                 self.floor = Some(estimate(&left));
             }
-            EventKind::Cleared => self.conversation.restart(),
-            EventKind::Replaced { messages } => self.conversation.replace(messages),
+            EventKind::Cleared => {
+                self.told.clear();
+                self.conversation.restart();
+            }
+            EventKind::Replaced { messages } => {
+                self.told.clear();
+                self.conversation.replace(messages);
+            }
             _ => {}
         }
         self.usage = None;

@@ -170,6 +170,7 @@ fn for_parent(kind: &EventKind, child: &SessionId, by: &CallId) -> Option<EventK
             tool,
             arguments,
             why,
+            patterns,
             ..
         } => Some(EventKind::ApprovalAsked {
             approval: approval.clone(),
@@ -177,6 +178,7 @@ fn for_parent(kind: &EventKind, child: &SessionId, by: &CallId) -> Option<EventK
             tool: tool.clone(),
             arguments: arguments.clone(),
             why: format!("the task {child} asks: {why}"),
+            patterns: patterns.clone(),
         }),
         EventKind::Changing { size, diff, .. } => Some(EventKind::Changing {
             call: by.clone(),
@@ -247,11 +249,13 @@ mod tests {
             tool: "write".into(),
             arguments: json!({}),
             why: "the default".into(),
+            patterns: vec!["a".into()],
         };
         let Some(EventKind::ApprovalAsked {
             approval,
             call,
             why,
+            patterns,
             ..
         }) = for_parent(&asked, &"child-1".into(), &"c2".into())
         else {
@@ -259,6 +263,7 @@ mod tests {
         };
         assert_eq!((approval.as_str(), call.as_str()), ("child-1.a1", "c2"));
         assert_eq!(why, "the task child-1 asks: the default");
+        assert_eq!(patterns, ["a"]);
     }
 
     #[test]

@@ -249,11 +249,22 @@ impl Gate {
     async fn ask(&self, why: &str) -> Result<(), Failure> {
         let tool = self.tool.name().to_owned();
         let arguments = Value::Object(Map::clone(&self.arguments));
+        let patterns = self
+            .run
+            .permissions
+            .suggestions(
+                &self.tool,
+                &self.arguments,
+                &self.run.cwd,
+                &self.run.spill_dir,
+            )
+            .await;
         let question = Question {
             call: &self.run.call,
             tool: &tool,
             arguments: &arguments,
             why,
+            patterns,
         };
         let verdict = match self.unless_cancelled(self.run.port.ask(question)).await? {
             Ok(verdict) => verdict,

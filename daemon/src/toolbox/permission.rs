@@ -11,13 +11,14 @@ pub mod pattern;
 pub mod place;
 pub mod rules;
 pub mod shell;
+mod suggest;
 
 use super::tool::{About, Tool};
 use opinion::{Asked, Opinion, Subject, default};
-use pattern::{Pattern, escape};
+use pattern::escape;
 use place::{Ground, Place};
 use protocol::tool::Policy;
-use rules::{Rules, Standing, Trusted, decisive, standing};
+use rules::{Rule, Rules, Standing, Trusted, decisive, standing};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,7 +46,15 @@ pub struct Files {
 #[derive(Clone, Debug, PartialEq)]
 struct Grant {
     tool: String,
-    pattern: Pattern,
+    rule: Rule,
+}
+
+/// How long a pattern that a person names is to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    Session,
+    /// Written to the workspace's file.
+    Always,
 }
 
 /// What becomes of a call, and which rule says so.
@@ -63,13 +72,14 @@ impl Permissions {
         }
     }
 
-    /// The same with one more grant of this session: `*` is every call of the tool, else as `suggest` gives it.
+    /// The same with one more grant of this session: `*` is every call of the tool, a pattern in which nothing varies is the
+    /// very call, any other is as good as a rule that allows.
     #[must_use]
     pub fn with_grant(&self, tool: &str, pattern: &str) -> Self {
         let mut grants = Vec::clone(&self.grants);
         grants.push(Grant {
             tool: tool.to_owned(),
-            pattern: Pattern::new(pattern),
+            rule: Rule::allow(pattern),
         });
         Self {
             grants: Arc::new(grants),
@@ -130,7 +140,7 @@ impl Permissions {
             .map(|standing| standing.rule.policy);
         let default = || default(tool.access_of(&Map::new()), &[]).policy;
         let said = said.unwrap_or_else(default);
-        let every = |grant: &Grant| grant.tool == tool.name() && grant.pattern.text() == "*";
+        let every = |grant: &Grant| grant.tool == tool.name() && grant.is_all();
         let granted = self.grants.iter().any(every);
         match (said, self.whole) {
             (Policy::Deny, _) => Policy::Deny,
@@ -162,6 +172,69 @@ impl Permissions {
         }
     }
 
+    /// Patterns that a person may choose from when this call is asked about: each would allow it.
+    pub async fn suggestions(
+        &self,
+        tool: &Tool,
+        arguments: &Map<String, Value>,
+        cwd: &Path,
+        spill_dir: &Path,
+    ) -> Vec<String> {
+        let places = places(tool, arguments, self.ground(cwd, spill_dir)).await;
+        self.suggestions_at(tool, arguments, &places)
+    }
+
+    fn suggestions_at(
+        &self,
+        tool: &Tool,
+        arguments: &Map<String, Value>,
+        places: &[Place],
+    ) -> Vec<String> {
+        let offered = suggest::candidates(tool.name(), &subject(tool, arguments), places);
+        let allows = |pattern: &String| {
+            let then = self.with_pattern(tool.name(), pattern, Lasting::Always);
+            then.judge_at(tool, arguments, places.to_vec()).policy == Policy::Allow
+        };
+        offered.into_iter().filter(allows).collect()
+    }
+
+    /// What would become of this call if a person's pattern held.
+    pub async fn judge_with(
+        &self,
+        (pattern, lasting): (&str, Lasting),
+        tool: &Tool,
+        arguments: &Map<String, Value>,
+        cwd: &Path,
+        spill_dir: &Path,
+    ) -> Judgement {
+        let then = self.with_pattern(tool.name(), pattern, lasting);
+        then.judge(tool, arguments, cwd, spill_dir).await
+    }
+
+    /// A pattern as a grant that is weighed like the rule it would be: `*` on a line for rules is not every line.
+    pub fn grant_of(pattern: &str) -> &str {
+        match pattern {
+            "*" => "**",
+            other => other,
+        }
+    }
+
+    fn with_pattern(&self, tool: &str, pattern: &str, lasting: Lasting) -> Self {
+        match lasting {
+            Lasting::Session => self.with_grant(tool, Self::grant_of(pattern)),
+            // For good is what the file says by itself, in a directory that is trusted.
+            Lasting::Always => {
+                let mut files = Files::clone(&self.files);
+                files.workspace.allow(tool, pattern);
+                files.trusted = Trusted::Yes;
+                Self {
+                    files: Arc::new(files),
+                    ..self.clone()
+                }
+            }
+        }
+    }
+
     fn ground(&self, cwd: &Path, spill_dir: &Path) -> Ground {
         Ground {
             cwd: cwd.to_owned(),
@@ -182,7 +255,7 @@ impl Permissions {
             access: tool.access_of(arguments),
             subject: subject(tool, arguments),
             places,
-            rules: self.rules(&names),
+            rules: self.rules_and_grants(tool, &names),
         };
         let opinion = self.opinion(&asked);
         Judgement {
@@ -200,6 +273,19 @@ impl Permissions {
         )
     }
 
+    /// A grant that may cover calls which nobody has seen is weighed like a rule, so that what rules keep from patterns is
+    /// kept from it too.
+    fn rules_and_grants<'a>(&'a self, tool: &Tool, names: &'a [&str]) -> Vec<Standing<'a>> {
+        let mut all = self.rules(names);
+        let wide = self.grants.iter().filter(|grant| grant.is_wide());
+        let own = wide.filter(|grant| grant.tool == tool.name());
+        all.extend(own.map(|grant| Standing {
+            rule: &grant.rule,
+            own: true,
+        }));
+        all
+    }
+
     /// With a file that could not be read nothing is allowed.
     fn closed(&self, policy: Policy) -> Policy {
         if self.files.problems.is_empty() {
@@ -215,6 +301,23 @@ impl Permissions {
             (Policy::Ask, Some(problem)) => format!("{}; {problem}", opinion.why),
             (Policy::Deny, _) | (_, None) => opinion.why,
         }
+    }
+}
+
+impl Grant {
+    /// Every call of its tool.
+    fn is_all(&self) -> bool {
+        self.rule.pattern.text() == "*"
+    }
+
+    /// More than the very call that a person saw, and less than all.
+    fn is_wide(&self) -> bool {
+        !self.is_all() && self.rule.pattern.literal().is_none()
+    }
+
+    /// Whether it is for this call by what the person saw, or by being for all.
+    fn covers(&self, tool: &Tool, name: &str) -> bool {
+        self.tool == tool.name() && !self.is_wide() && self.rule.pattern.matches(name)
     }
 }
 

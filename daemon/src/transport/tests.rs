@@ -38,7 +38,6 @@ impl Running {
             activity: Default::default(),
             methods: methods().unwrap().into(),
             urgent: &["release"],
-            waits: &["wait"],
             limits,
             connections: connections.clone(),
         };

@@ -7,6 +7,8 @@ use super::session::Open;
 use crate::acp::convert::call;
 use crate::acp::peer::{Answer, Asked};
 use crate::approval::{self, Question, Reply};
+use crate::paint::spell_out;
+use crate::render::styled::clip_middle;
 use agent_client_protocol_schema::v1::{
     CancelRequestNotification, PermissionOption, PermissionOptionKind, RequestId,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ToolCallUpdate,
@@ -17,28 +19,67 @@ use protocol::id::ApprovalId;
 use std::rc::Rc;
 use tokio::task::spawn_local;
 
-/// What may be answered: the option's id, its words, its kind, and what it means.
-const OPTIONS: [(&str, &str, PermissionOptionKind, Option<Scope>); 4] = [
-    (
-        "once",
-        "Allow",
-        PermissionOptionKind::AllowOnce,
-        Some(Scope::Call),
-    ),
-    (
+/// How many patterns are offered: an editor's question has little room.
+const PATTERNS: usize = 2;
+
+/// How much of a pattern stands in an option.
+const SHOWN: usize = 60;
+
+/// One of what may be answered.
+struct Choice {
+    /// As the editor names it.
+    id: String,
+    words: String,
+    kind: PermissionOptionKind,
+    /// What it means; none is a no.
+    reach: Option<(Scope, Option<String>)>,
+}
+
+impl Choice {
+    fn new(
+        id: &str,
+        words: &str,
+        kind: PermissionOptionKind,
+        reach: Option<(Scope, Option<String>)>,
+    ) -> Self {
+        Self {
+            id: id.to_owned(),
+            words: words.to_owned(),
+            kind,
+            reach,
+        }
+    }
+}
+
+/// What may be answered to a question, the patterns that the daemon offers among it.
+fn choices(patterns: &[String]) -> Vec<Choice> {
+    use PermissionOptionKind::{AllowAlways, AllowOnce, RejectOnce};
+    let once = Choice::new("once", "Allow", AllowOnce, Some((Scope::Call, None)));
+    let session = "Allow for this session";
+    let session = Choice::new(
         "session",
-        "Allow for this session",
-        PermissionOptionKind::AllowAlways,
-        Some(Scope::Session),
-    ),
-    (
-        "always",
-        "Always allow",
-        PermissionOptionKind::AllowAlways,
-        Some(Scope::Always),
-    ),
-    ("no", "Deny", PermissionOptionKind::RejectOnce, None),
-];
+        session,
+        AllowAlways,
+        Some((Scope::Session, None)),
+    );
+    let mut all = vec![once, session];
+    for (at, pattern) in patterns.iter().take(PATTERNS).enumerate() {
+        let words = format!("Always allow {}", clip_middle(&spell_out(pattern), SHOWN));
+        let reach = Some((Scope::Always, Some(pattern.clone())));
+        all.push(Choice::new(
+            &format!("always-{at}"),
+            &words,
+            AllowAlways,
+            reach,
+        ));
+    }
+    if patterns.is_empty() {
+        let reach = Some((Scope::Always, None));
+        all.push(Choice::new("always", "Always allow", AllowAlways, reach));
+    }
+    all.push(Choice::new("no", "Deny", RejectOnce, None));
+    all
+}
 
 /// The questions of one session that nobody has answered.
 pub(super) struct Questions {
@@ -85,9 +126,9 @@ impl Questions {
                 &request(&self.open, &question),
             )
             .await;
-        let approval = question.approval.clone();
+        let (approval, patterns) = (question.approval.clone(), question.patterns.clone());
         self.asked.push((question, asked.id));
-        spawn_local(hear(Rc::clone(&self.open), approval, asked));
+        spawn_local(hear(Rc::clone(&self.open), approval, patterns, asked));
     }
 
     /// Takes back what an event settles.
@@ -123,9 +164,9 @@ impl Questions {
 }
 
 fn request(open: &Open, question: &Question) -> RequestPermissionRequest {
-    let options = OPTIONS
-        .iter()
-        .map(|(id, name, kind, _)| PermissionOption::new(*id, *name, *kind));
+    let options = choices(&question.patterns)
+        .into_iter()
+        .map(|choice| PermissionOption::new(choice.id, choice.words, choice.kind));
     let cwd = std::path::Path::new(&open.cwd);
     let old = old::of(&open.link, &question.tool, &question.arguments, cwd);
     let fields = call::asked(
@@ -140,16 +181,16 @@ fn request(open: &Open, question: &Question) -> RequestPermissionRequest {
 }
 
 /// Waits for the editor's answer, apart from the session's events.
-async fn hear(open: Rc<Open>, approval: ApprovalId, asked: Asked) {
+async fn hear(open: Rc<Open>, approval: ApprovalId, patterns: Vec<String>, asked: Asked) {
     // Nobody answers any more when the question was taken back.
     let Ok(said) = asked.answer.await else { return };
-    if let Some(reply) = meant(said) {
+    if let Some(reply) = meant(said, &patterns) {
         answer(&open, approval, reply);
     }
 }
 
 /// What an answer means; none leaves the question to others.
-fn meant(said: Answer) -> Option<Reply> {
+fn meant(said: Answer, patterns: &[String]) -> Option<Reply> {
     let said = match said {
         Ok(said) => said,
         Err(why) => return Some(Reply::no(format!("the editor could not ask: {why}"))),
@@ -158,14 +199,16 @@ fn meant(said: Answer) -> Option<Reply> {
     let RequestPermissionOutcome::Selected(chosen) = said.outcome else {
         return None;
     };
-    let found = OPTIONS.iter().find(|(id, ..)| *id == &*chosen.option_id.0);
-    Some(match found {
-        Some((.., Some(scope))) => Reply {
+    let all = choices(patterns);
+    let found = all.into_iter().find(|one| *one.id == *chosen.option_id.0);
+    Some(match found.and_then(|one| one.reach) {
+        Some((scope, pattern)) => Reply {
             answer: Word::Allow,
-            scope: *scope,
+            scope,
             reason: None,
+            pattern,
         },
-        _ => Reply::no("the person said no"),
+        None => Reply::no("the person said no"),
     })
 }
 
@@ -186,21 +229,43 @@ mod tests {
     #[test]
     fn only_a_chosen_yes_is_a_yes() {
         let chosen = |id| json!({"outcome": {"outcome": "selected", "optionId": id}});
-        for (_, _, _, scope) in OPTIONS.iter().filter(|one| one.3.is_some()) {
-            assert!(scope.is_some());
-        }
-        let yes = meant(Ok(chosen("session"))).unwrap();
+        let yes = meant(Ok(chosen("session")), &[]).unwrap();
         assert_eq!((yes.answer, yes.scope), (Word::Allow, Scope::Session));
         for no in [
             Ok(chosen("no")),
             Ok(chosen("whatever")),
             Err("x".to_owned()),
         ] {
-            assert_eq!(meant(no).unwrap().answer, Word::Deny);
+            assert_eq!(meant(no, &[]).unwrap().answer, Word::Deny);
         }
         let silent = json!({"outcome": {"outcome": "cancelled"}});
         for none in [silent, json!({}), json!(null), json!({"outcome": true})] {
-            assert_eq!(meant(Ok(none)), None);
+            assert_eq!(meant(Ok(none), &[]), None);
         }
+    }
+
+    #[test]
+    fn patterns_are_options_of_their_own() {
+        let patterns = ["a *".to_owned(), "a b".to_owned(), "a b c".to_owned()];
+        let words = |patterns: &[String]| -> Vec<String> {
+            choices(patterns).into_iter().map(|one| one.words).collect()
+        };
+        assert_eq!(
+            words(&patterns),
+            [
+                "Allow",
+                "Allow for this session",
+                "Always allow a *",
+                "Always allow a b",
+                "Deny"
+            ]
+        );
+        assert_eq!(words(&[])[2], "Always allow");
+        let chosen = json!({"outcome": {"outcome": "selected", "optionId": "always-1"}});
+        let reply = meant(Ok(chosen), &patterns).unwrap();
+        assert_eq!(
+            (reply.scope, reply.pattern.as_deref()),
+            (Scope::Always, Some("a b"))
+        );
     }
 }

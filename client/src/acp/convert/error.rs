@@ -13,7 +13,11 @@ pub(in crate::acp) fn from(failure: Failure) -> Error {
         Some(ErrorKind::InvalidParams) => -32602,
         _ => -32603,
     };
-    let error = Error::new(code, failure.whole());
+    let message = match &failure.hint {
+        Some(hint) => format!("{} ({hint})", failure.message),
+        None => failure.message,
+    };
+    let error = Error::new(code, message);
     match failure.kind {
         Some(kind) => error.data(json!({"kind": kind})),
         None => error,

@@ -1,7 +1,7 @@
 //! What may stand at the end of the text, as a menu below it. Must never change the text itself.
 
 use crate::repl::line::OWN;
-use protocol::command::{Candidate, Completions};
+use protocol::command::{Candidate, Completions, last_word};
 
 /// Candidates, and which of them is chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,6 +9,7 @@ pub(in crate::repl) struct Menu {
     start: usize,
     candidates: Vec<Candidate>,
     chosen: Option<usize>,
+    more: Option<String>,
 }
 
 impl Menu {
@@ -20,6 +21,7 @@ impl Menu {
             start: found.start,
             candidates: found.candidates,
             chosen: None,
+            more: found.more,
         })
     }
 
@@ -73,6 +75,11 @@ impl Menu {
         shown.map(|(at, candidate)| (candidate, Some(at) == self.chosen))
     }
 
+    /// Why there may be more than these.
+    pub(in crate::repl) fn more(&self) -> Option<&str> {
+        self.more.as_deref()
+    }
+
     /// How many do not fit.
     pub(in crate::repl) fn beyond(&self, rows: usize) -> usize {
         self.len().saturating_sub(rows)
@@ -81,7 +88,7 @@ impl Menu {
 
 /// Whether a menu opens by itself: for a command's name, or a file's behind an `@`.
 pub(super) fn opens(line: &str) -> bool {
-    let word = line.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let word = last_word(line);
     let command = line.starts_with('/') && word.len() == line.len() && !line[1..].contains('/');
     command || (word.len() > 1 && word.starts_with('@'))
 }
@@ -114,7 +121,15 @@ mod tests {
             description: None,
         };
         let candidates = names.iter().map(candidate).collect();
-        Menu::of(line, Completions { start, candidates })
+        let more = None;
+        Menu::of(
+            line,
+            Completions {
+                start,
+                candidates,
+                more,
+            },
+        )
     }
 
     #[test]
@@ -146,6 +161,8 @@ mod tests {
             ("/usr/bin", false),
             ("see @sr", true),
             ("a@b", false),
+            ("see @\"my no", true),
+            ("see @\"my notes\" no", false),
             ("@", false),
         ] {
             assert_eq!(opens(line), opened, "{line}");

@@ -6,6 +6,9 @@ use reedline::EditCommand;
 /// A paste with more lines than this folds.
 const FOLD_LINES: usize = 5;
 
+/// How many steps it takes at most to put a broken mark right.
+const STEPS: usize = 4;
+
 /// And one with more characters.
 const FOLD_LENGTH: usize = 1_000;
 
@@ -55,6 +58,7 @@ impl Editor {
                 continue;
             };
             if let Some((text, cursor)) = mended(before, self.text(), at, at + mark.len()) {
+                self.broken.push((self.text().to_owned(), text.clone()));
                 self.run(&[
                     EditCommand::Clear,
                     EditCommand::InsertString(text),
@@ -64,6 +68,24 @@ impl Editor {
                     },
                 ]);
             }
+        }
+    }
+}
+
+impl Editor {
+    /// Takes the last change back; one that broke a mark was several steps, and goes as one.
+    pub(super) fn undo(&mut self) {
+        let made = self.text().to_owned();
+        self.run(&[EditCommand::Undo]);
+        let Some((broken, _)) = self.broken.iter().find(|(_, text)| *text == made).cloned() else {
+            return;
+        };
+        for _ in 0..STEPS {
+            let text = self.text();
+            if !(text.is_empty() || *text == broken || *text == made) {
+                return;
+            }
+            self.run(&[EditCommand::Undo]);
         }
     }
 }

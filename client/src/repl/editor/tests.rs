@@ -130,6 +130,7 @@ fn found(start: usize, names: &[&str]) -> Completions {
     Completions {
         start,
         candidates: names.iter().map(candidate).collect(),
+        more: None,
     }
 }
 
@@ -187,4 +188,66 @@ fn a_change_is_taken_back_and_control_z_is_not_the_lines() {
     assert_eq!(editor.text(), "one two");
     let asked = control(&mut editor, 'z');
     assert!(matches!(asked, Asked::Program(_)), "{asked:?}");
+}
+
+#[test]
+fn vi_commands_with_counts_are_taken_back_and_repeated() {
+    let typed = |keys: &str| {
+        let mut editor = editor(KeyStyle::Vi, &[]);
+        type_in(&mut editor, "one two three four");
+        press(&mut editor, KeyCode::Esc, KeyModifiers::NONE);
+        for c in keys.chars() {
+            let shift = match c.is_uppercase() {
+                true => KeyModifiers::SHIFT,
+                false => KeyModifiers::NONE,
+            };
+            press(&mut editor, KeyCode::Char(c), shift);
+        }
+        editor.text().to_string()
+    };
+    for (keys, expected) in [
+        ("dd", ""),
+        ("0dw", "two three four"),
+        ("0d2w", "three four"),
+        ("02dw", "three four"),
+        ("0cwzero", "zero two three four"),
+        ("0wciwzero", "one zero three four"),
+        ("0dwu", "one two three four"),
+        ("0dw.", "three four"),
+        ("03x", " two three four"),
+        ("0x.", "e two three four"),
+        ("0D", ""),
+        ("0Czero", "zero"),
+        ("0wD", "one "),
+        ("0fts", "one wo three four"),
+        ("0dtt", "two three four"),
+        ("0ryA!", "yne two three four!"),
+        ("0~", "One two three four"),
+        ("ddP", "one two three four\n"),
+        ("0dwP", "one two three four"),
+        ("Iso ", "so one two three four"),
+        ("0yw$p", "one two three fourone "),
+        ("$F db", "one two  four"),
+    ] {
+        assert_eq!(typed(keys), expected, "{keys}");
+    }
+}
+
+#[test]
+fn a_paste_that_went_with_its_mark_comes_back_whole_at_once() {
+    let long = "line\n".repeat(9);
+    for around in ["", " and more"] {
+        let mut editor = editor(KeyStyle::Emacs, &[]);
+        editor.event(Event::Paste(long.clone()));
+        type_in(&mut editor, around);
+        let before = editor.text().to_owned();
+        for _ in around.chars() {
+            press(&mut editor, KeyCode::Left, KeyModifiers::NONE);
+        }
+        press(&mut editor, KeyCode::Backspace, KeyModifiers::NONE);
+        assert_eq!(editor.text(), around);
+        control(&mut editor, '_');
+        assert_eq!(editor.text(), before);
+        assert_eq!(editor.whole(), format!("{long}{around}"));
+    }
 }

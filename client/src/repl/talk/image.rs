@@ -9,20 +9,96 @@ const LARGEST: u64 = 5 << 20;
 /// How many go along.
 const MOST: usize = 8;
 
-/// The pictures that a prompt names: `@path`, or a path from the root, as a terminal types it for a file that is dropped
-/// on it.
-pub(super) fn named(text: &str, cwd: &Path) -> Vec<Image> {
-    let paths = words(text)
-        .into_iter()
-        .filter_map(|word| path_of(&word, cwd));
-    paths.filter_map(|path| read(&path)).take(MOST).collect()
+/// Pictures that go along, and why others that were named do not.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Named {
+    pub(super) images: Vec<Image>,
+    pub(super) left: Vec<String>,
 }
 
-fn path_of(word: &str, cwd: &Path) -> Option<PathBuf> {
-    match word.strip_prefix('@') {
-        Some(path) => Some(cwd.join(path)),
-        None => word.starts_with('/').then(|| word.into()),
+/// The pictures that a prompt names: `@path`, or a path from the root, the home directory or a `file://` address, as a
+/// terminal types it for a file that is dropped on it.
+pub(super) fn named(text: &str, cwd: &Path) -> Named {
+    let mut named = Named::default();
+    let mut seen = Vec::new();
+    for path in paths(text, cwd) {
+        if seen.contains(&path) {
+            continue;
+        }
+        match read(&path) {
+            Ok(_) if named.images.len() == MOST => {
+                let why = format!(
+                    "{}: {MOST} pictures go along with one prompt",
+                    path.display()
+                );
+                named.left.push(why);
+            }
+            Ok(image) => named.images.push(image),
+            Err(why) => named.left.push(format!("{}: {why}", path.display())),
+        }
+        seen.push(path);
     }
+    named
+}
+
+/// Files that are there and are called like pictures.
+fn paths(text: &str, cwd: &Path) -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let find = |word: &str| {
+        // What ends a sentence, or closes what stands around, may belong to the name.
+        let bare = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '>', '\'', '"']);
+        let open = bare.trim_start_matches(['(', '[', '<']);
+        let candidates = [word, bare, open].into_iter();
+        candidates
+            .filter_map(|word| path_of(word, cwd, home.as_deref()))
+            .find(|path| is_called_picture(path) && path.is_file())
+    };
+    // A path that was dropped alone has its spaces as they are.
+    let whole = text.trim();
+    if whole.contains(' ')
+        && !whole.contains('\n')
+        && let Some(path) = find(whole)
+    {
+        return vec![path];
+    }
+    words(text).iter().filter_map(|word| find(word)).collect()
+}
+
+fn path_of(word: &str, cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    if let Some(address) = word.strip_prefix("file://") {
+        let path = address.strip_prefix("localhost").unwrap_or(address);
+        return path.starts_with('/').then(|| unescaped(path).into());
+    }
+    let (path, mentioned) = match word.strip_prefix('@') {
+        Some(path) => (path, true),
+        None => (word, false),
+    };
+    match (path.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => Some(home.join(below)),
+        _ if mentioned => Some(cwd.join(path)),
+        _ => path.starts_with('/').then(|| path.into()),
+    }
+}
+
+/// Without the `%20` of addresses.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let hex = |byte: &u8| char::from(*byte).to_digit(16);
+        match (first, more) {
+            (b'%', [high, low, after @ ..]) if hex(high).is_some() && hex(low).is_some() => {
+                let byte = hex(high).unwrap_or(0) * 16 + hex(low).unwrap_or(0);
+                bytes.push(byte as u8);
+                rest = after;
+            }
+            _ => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Words as a shell takes them apart, so that a path with spaces stays whole.
@@ -36,28 +112,39 @@ fn words(text: &str) -> Vec<String> {
             }
             ('\\', None) => escaped = true,
             (c, Some(open)) if c == open => quote = None,
-            ('\'' | '"', None) if word.is_empty() => quote = Some(c),
+            ('\'' | '"', None) if word.is_empty() || word == "@" => quote = Some(c),
             (c, None) if c.is_whitespace() => all.push(std::mem::take(&mut word)),
             (c, _) => word.push(c),
         }
     }
     all.push(word);
+    // A quote that nothing closes quotes nothing.
+    if quote.is_some()
+        && let Some(last) = all.pop()
+    {
+        all.extend(last.split_whitespace().map(str::to_owned));
+    }
     all.retain(|word| !word.is_empty());
     all
 }
 
-fn read(path: &Path) -> Option<Image> {
-    let kind = path.extension()?.to_str()?.to_ascii_lowercase();
-    if !matches!(kind.as_str(), "png" | "jpg" | "jpeg" | "gif" | "webp") {
-        return None;
+fn is_called_picture(path: &Path) -> bool {
+    let kind = path.extension().and_then(|kind| kind.to_str());
+    let kind = kind.map(str::to_ascii_lowercase).unwrap_or_default();
+    matches!(kind.as_str(), "png" | "jpg" | "jpeg" | "gif" | "webp")
+}
+
+fn read(path: &Path) -> Result<Image, String> {
+    let about = std::fs::metadata(path).map_err(|why| why.to_string())?;
+    if about.len() > LARGEST {
+        let (size, most) = (about.len().div_ceil(1 << 20), LARGEST >> 20);
+        return Err(format!("{size} MiB, and a picture may have {most}"));
     }
-    let about = std::fs::metadata(path).ok()?;
-    if !about.is_file() || about.len() > LARGEST {
-        return None;
-    }
-    let bytes = std::fs::read(path).ok()?;
-    Some(Image {
-        mime_type: kind_of(&bytes)?.to_string(),
+    let bytes = std::fs::read(path).map_err(|why| why.to_string())?;
+    Ok(Image {
+        mime_type: kind_of(&bytes)
+            .ok_or("it is called a picture and is none (PNG, JPEG, GIF, WebP)")?
+            .to_string(),
         data: base64(&bytes),
     })
 }
@@ -122,21 +209,39 @@ mod tests {
     }
 
     #[test]
-    fn pictures_go_along_and_other_files_do_not() {
+    fn pictures_go_along_however_they_are_named_and_others_are_told() {
         let folder = std::env::temp_dir().join(format!("dwell-image-{}", crate::open::token()));
         std::fs::create_dir(&folder).unwrap();
         let png = [0x89, b'P', b'N', b'G', 1];
-        std::fs::write(folder.join("a b.png"), png).unwrap();
+        for name in ["a b.png", "d.png", "ü.PNG", "don't.png"] {
+            std::fs::write(folder.join(name), png).unwrap();
+        }
         std::fs::write(folder.join("lie.png"), "secret").unwrap();
         std::fs::write(folder.join("c.txt"), png).unwrap();
-        let escaped = folder.join("a\\ b.png");
-        let text = format!(
-            "see {} and @lie.png @c.txt '@a b.png' @none.png",
-            escaped.display()
+        let at = folder.display();
+        let count = |text: &str| named(text, &folder).images.len();
+        for (text, expected) in [
+            (format!("see {at}/a\\ b.png there"), 1),
+            (format!("{at}/a b.png"), 1),
+            (format!("'{at}/a b.png'"), 1),
+            (format!("\"{at}/a b.png\" and @d.png"), 2),
+            (format!("file://{at}/a%20b.png"), 1),
+            (format!("file://{at}/%C3%BC.PNG"), 1),
+            ("see @d.png, (@d.png) and @d.png.".to_owned(), 1),
+            ("@\"a b.png\" @'a b.png' @a\\ b.png".to_owned(), 1),
+            ("it's 'bout @d.png".to_owned(), 1),
+            ("@don\\'t.png @don't.png".to_owned(), 1),
+            ("@c.txt @none.png d.png a@d.png".to_owned(), 0),
+            ("@\u{fc}.PNG".to_owned(), 1),
+        ] {
+            assert_eq!(count(&text), expected, "{text}");
+        }
+        let lie = named("@lie.png", &folder);
+        assert_eq!((lie.images.len(), lie.left.len()), (0, 1));
+        assert!(
+            lie.left[0].ends_with("is none (PNG, JPEG, GIF, WebP)"),
+            "{lie:?}"
         );
-        let found = named(&text, &folder);
-        assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found.iter().all(|image| image.mime_type == "image/png"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

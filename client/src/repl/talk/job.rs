@@ -1,9 +1,10 @@
 //! Calls that the REPL makes while events go on, each a future of its own. Must never write to the terminal.
 
-use crate::approval::{self, Reply};
+use crate::approval::{self, Question, Reply};
 use crate::error::Failure;
 use crate::link::Link;
 use crate::repl::editor::Wish;
+use protocol::approval::ApprovalRpcClient;
 use protocol::command::{CommandResult, CommandRpcClient, Completions};
 use protocol::error::ErrorKind;
 use protocol::event::Image;
@@ -41,10 +42,19 @@ pub(super) enum Done {
         number: u64,
         result: Result<Map<String, Value>, Failure>,
     },
+    /// A pattern would not do, and its question still waits.
+    Refused(Box<Refused>),
     /// The events tell.
     Quietly,
     /// It failed.
     Failed(Failure),
+}
+
+/// An answer that was not taken.
+pub(super) struct Refused {
+    pub(super) question: Question,
+    pub(super) reply: Reply,
+    pub(super) failure: Failure,
 }
 
 fn job(future: impl Future<Output = Result<Done, Failure>> + 'static) -> Job {
@@ -120,9 +130,34 @@ pub(super) fn cancel_call(link: Rc<Link>, session: SessionId, call: CallId) -> J
 }
 
 /// Answers a question.
-pub(super) fn answer(link: Rc<Link>, approval: ApprovalId, reply: Reply) -> Job {
+pub(super) fn answer(link: Rc<Link>, question: Question, reply: Reply) -> Job {
     job(async move {
-        approval::answer(&link, &approval, &reply).await?;
+        match approval::answer(&link, &question.approval, &reply).await {
+            Err(failure) if approval::is_refused(&reply, &failure) => {
+                let waiting = link
+                    .call(async |client| ApprovalRpcClient::list(client, None).await)
+                    .await?;
+                // Somebody else may have answered it meanwhile.
+                Ok(
+                    match waiting.iter().any(|one| one.approval == question.approval) {
+                        true => Done::Refused(Box::new(Refused {
+                            question,
+                            reply,
+                            failure,
+                        })),
+                        false => Done::Quietly,
+                    },
+                )
+            }
+            other => other.map(|()| Done::Quietly),
+        }
+    })
+}
+
+/// Answers the question about a command of the person's own.
+pub(super) fn answer_own(link: Rc<Link>, approval: ApprovalId) -> Job {
+    job(async move {
+        approval::answer(&link, &approval, &Reply::yes()).await?;
         Ok(Done::Quietly)
     })
 }
@@ -181,14 +216,15 @@ pub(super) fn look(link: Rc<Link>, session: SessionId) -> Job {
     })
 }
 
-/// A person's own command.
+/// A person's own command, of which the model is told with the next words to it.
 pub(super) fn shell(link: Rc<Link>, session: SessionId, number: u64, command: String) -> Job {
     job(async move {
         let arguments = Some(serde_json::json!({"command": command}));
         let result = link
             .call_once(async |client| {
                 let (session, arguments) = (session.clone(), arguments.clone());
-                ToolRpcClient::run(client, session, "execute".into(), arguments, None, None).await
+                let (name, tell) = ("execute".into(), Some(true));
+                ToolRpcClient::run(client, session, name, arguments, None, None, tell).await
             })
             .await;
         Ok(Done::Ran { number, result })

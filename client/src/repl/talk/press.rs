@@ -1,8 +1,9 @@
 //! Keys: what each does to the text, the question, the turn or the screen. Must never show an event.
 
 use super::{Sending, Talk, image, job, program};
-use crate::approval::Reply;
+use crate::approval::{Question, Reply};
 use crate::error::Failure;
+use crate::paint::Part;
 use crate::render::Thoughts;
 use crate::repl::editor::Asked;
 use crate::repl::line::Line;
@@ -10,6 +11,7 @@ use crate::repl::pick::{self, Chosen};
 use crate::repl::{Leave, complaint};
 use crate::select;
 use crossterm::event::{Event as Pressed, KeyCode, KeyEvent, KeyModifiers};
+use protocol::approval::Scope;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -43,9 +45,13 @@ impl Talk<'_> {
             Pressed::FocusLost => self.console.notices.set_focus(false),
             Pressed::Key(key) if self.is_rest_of_answer(key) => {}
             Pressed::Key(key) if self.answers(key) => {}
+            Pressed::Key(key) if self.turns_pattern(key) => self.hint = None,
             other => {
                 self.hint = None;
                 let asked = self.console.editor.event(other);
+                if asked == Asked::Nothing {
+                    self.note_replying();
+                }
                 self.wish();
                 return self.obey(asked).await;
             }
@@ -83,7 +89,11 @@ impl Talk<'_> {
                 return true;
             }
             KeyCode::Char('r') => {
-                self.console.editor.set("r ");
+                self.begin_reason();
+                return true;
+            }
+            KeyCode::Char('a') => {
+                self.offer_pattern();
                 return true;
             }
             KeyCode::Char(c) => Reply::parse(&c.to_string()),
@@ -104,6 +114,7 @@ impl Talk<'_> {
         if self.questions.len() > 1 {
             self.questions.rotate();
             self.question_since = Instant::now();
+            self.forget_pattern();
         }
     }
 
@@ -113,16 +124,6 @@ impl Talk<'_> {
         match key.code {
             KeyCode::Char(c) => typed.is_empty() || typed == c.to_string(),
             _ => typed.is_empty(),
-        }
-    }
-
-    /// Answers the first question. It is gone from here at once, so that the next key is not for it; the event tells
-    /// everybody.
-    fn answer(&mut self, reply: Reply) {
-        if let Some(question) = self.questions.take_first() {
-            let link = Rc::clone(&self.link);
-            self.jobs.push(job::answer(link, question.approval, reply));
-            self.question_since = Instant::now();
         }
     }
 
@@ -167,13 +168,19 @@ impl Talk<'_> {
 
     async fn obey_line(&mut self, typed: &str) -> Result<Option<Leave>, Failure> {
         self.interrupted = None;
-        if let (Some(_), Some(reply)) = (self.questions.first(), Reply::parse(typed)) {
-            self.answer(reply);
+        if self.comes_late(typed) {
             return Ok(None);
         }
-        if self.questions.first().is_some() && matches!(typed.trim(), "r" | "reason") {
-            self.hint = Some("the reason is missing; n is a no without one".into());
-            self.console.editor.set("r ");
+        if let (Some(_), Some(reply)) = (self.questions.first(), Reply::parse(typed)) {
+            let names_none = reply.scope == Scope::Always && reply.pattern.is_none();
+            let is_offered = |question: &Question| !question.patterns.is_empty();
+            match names_none && self.questions.first().is_some_and(is_offered) {
+                true => self.offer_pattern(),
+                false => self.answer(reply),
+            }
+            return Ok(None);
+        }
+        if self.is_unfinished(typed) {
             return Ok(None);
         }
         if self.questions.first().is_some() && is_stutter(typed) {
@@ -278,8 +285,12 @@ impl Talk<'_> {
             token: token.clone(),
             text: text.clone(),
         });
-        let images = image::named(&text, &self.cwd);
-        let text = self.shell.told_with(text);
+        let image::Named { images, left } = image::named(&text, &self.cwd);
+        if !left.is_empty() {
+            let left = crate::paint::tame(&format!("not sent along: {}", left.join("; ")));
+            let left = self.paint.dress(Part::Quiet, &left);
+            self.line(&left);
+        }
         let (link, session) = (Rc::clone(&self.link), self.session.clone());
         self.jobs
             .push(job::start(link, session, text, images, token));

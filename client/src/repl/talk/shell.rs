@@ -1,36 +1,24 @@
-//! `!command`: a person's own command in the session's directory, through the gate like any call, and its output for the
+//! `!command`: a person's own command in the session's directory, through the gate like any call; the daemon gives its output to the
 //! model with the next prompt. Must never answer a question about anything but that very command.
 
 use super::{Talk, job};
 use crate::approval::Question;
 use crate::error::Failure;
 use crate::paint::Part;
-use crate::render::first_line;
 use protocol::event::{Event, EventKind};
 use protocol::id::{ApprovalId, CallId};
 use serde_json::{Map, Value};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How much of an output the model is shown; it can run the command itself for more.
-const LONGEST: usize = 16 << 10;
-
-/// Commands that run, and what of those that are over the model has not seen.
+/// Commands that run.
 #[derive(Debug, Default)]
 pub(in crate::repl) struct Shell {
     running: Vec<Own>,
     /// How many have run.
     count: u64,
-    told: Vec<Told>,
     /// Questions about them, which were answered as the commands were typed.
     answered: Vec<ApprovalId>,
-}
-
-/// What a command printed, for the model.
-#[derive(Debug)]
-struct Told {
-    command: String,
-    text: String,
 }
 
 /// A command that runs.
@@ -104,45 +92,14 @@ impl Shell {
                 .is_some_and(|command| self.running.iter().any(|own| own.command == command))
     }
 
-    /// A prompt with the outputs that go with it.
-    pub(in crate::repl) fn told_with(&mut self, text: String) -> String {
-        let told = std::mem::take(&mut self.told);
-        match told.is_empty() {
-            true => text,
-            false => {
-                let texts: Vec<String> = told.into_iter().map(|told| told.text).collect();
-                format!("{}\n\n{text}", texts.join("\n\n"))
-            }
-        }
-    }
-
-    /// What the model will not see, as nobody has written to it since.
-    pub(in crate::repl) fn untold(&self) -> Option<String> {
-        let commands: Vec<String> = self
-            .told
-            .iter()
-            .map(|told| format!("`{}`", first_line(&told.command)))
-            .collect();
-        let all = commands.join(", ");
-        (!commands.is_empty()).then(|| format!("the model was not shown what {all} printed"))
-    }
-
-    /// A command is over: what it printed, for the screen; the model is told with the next prompt. None if it is not one
-    /// of these.
+    /// A command is over: what it printed, for the screen. None if it is not one of these.
     pub(in crate::repl) fn over(
         &mut self,
         number: u64,
         result: Result<Map<String, Value>, Failure>,
     ) -> Option<Result<String, Failure>> {
-        let own = self.end(number)?;
-        let told = |result: Map<String, Value>| {
-            let output = output(&result);
-            let text = for_model(&own.command, &output, &result);
-            let command = own.command;
-            self.told.push(Told { command, text });
-            crate::paint::tame(output.trim_end())
-        };
-        Some(result.map(told))
+        self.end(number)?;
+        Some(result.map(|result| crate::paint::tame(output(&result).trim_end())))
     }
 
     fn end(&mut self, number: u64) -> Option<Own> {
@@ -172,6 +129,33 @@ impl Talk<'_> {
         }
     }
 
+    /// What goes along with the next words to the model, whoever ran it.
+    pub(super) fn note_untold(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::Doing {
+                call,
+                name,
+                arguments,
+                tell: true,
+                ..
+            } => {
+                let command = arguments.get("command").and_then(Value::as_str);
+                let command = command.unwrap_or(name).to_owned();
+                self.telling.push((call.clone(), command));
+            }
+            EventKind::Done { call, .. } => {
+                if let Some(at) = self.telling.iter().position(|(id, _)| id == call) {
+                    self.untold.push(self.telling.remove(at).1);
+                }
+            }
+            EventKind::TurnStarted { .. }
+            | EventKind::Steered { .. }
+            | EventKind::Cleared
+            | EventKind::Replaced { .. } => self.untold.clear(),
+            _ => {}
+        }
+    }
+
     /// Ends the newest command that runs; whether there was one.
     pub(super) fn stop_shell(&mut self) -> bool {
         let Some(call) = self.shell.stop() else {
@@ -192,15 +176,12 @@ impl Talk<'_> {
 
     pub(super) fn told(&mut self, number: u64, result: Result<Map<String, Value>, Failure>) {
         match self.shell.over(number, result) {
-            Some(Ok(shown)) => {
-                if !shown.is_empty() {
-                    let text = self.paint.dress(Part::Quiet, &shown);
-                    self.line(&text);
-                }
-                self.hint = Some("the model sees this with your next words".into());
+            Some(Ok(shown)) if !shown.is_empty() => {
+                let text = self.paint.dress(Part::Quiet, &shown);
+                self.line(&text);
             }
             Some(Err(failure)) => self.line(&super::complaint(self.paint, &failure)),
-            None => {}
+            Some(Ok(_)) | None => {}
         }
     }
 }
@@ -208,26 +189,6 @@ impl Talk<'_> {
 fn output(result: &Map<String, Value>) -> String {
     let text = result.get("content").or_else(|| result.get("error"));
     text.and_then(Value::as_str).unwrap_or_default().to_string()
-}
-
-/// As the model reads it: fenced, and cut where it is long.
-fn for_model(command: &str, output: &str, result: &Map<String, Value>) -> String {
-    let mut end = output.len().min(LONGEST);
-    while !output.is_char_boundary(end) {
-        end -= 1;
-    }
-    let more = if end < output.len() { "\n[cut]" } else { "" };
-    let status = match result.get("exit_status").and_then(Value::as_i64) {
-        Some(0) | None => String::new(),
-        Some(status) => format!(" (exit status {status})"),
-    };
-    let fence = "`".repeat(3.max(longest_run(output) + 1));
-    let kept = output[..end].trim_end();
-    format!("I ran `{command}`{status}:\n{fence}\n{kept}{more}\n{fence}")
-}
-
-fn longest_run(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -242,6 +203,7 @@ mod tests {
             tool: "execute".into(),
             arguments,
             why: String::new(),
+            patterns: Vec::new(),
             of_program: false,
             change: None,
         }
@@ -267,25 +229,5 @@ mod tests {
         assert_eq!(shell.note(&"c2".into(), &arguments), Some("c2".into()));
         assert_eq!(shell.stop(), Some(Some("c1".into())));
         assert_eq!(shell.stop(), None);
-    }
-
-    #[test]
-    fn the_model_reads_what_ran_and_what_it_printed_once() {
-        let result = json!({"exit_status": 2, "content": "a\n```\n", "ok": true});
-        let mut shell = Shell::default();
-        let text = for_model("make", "a\n```\n", result.as_object().unwrap());
-        let command = "make".to_string();
-        shell.told.push(Told { command, text });
-        assert_eq!(
-            shell.untold().unwrap(),
-            "the model was not shown what `make` printed"
-        );
-        let first = shell.told_with("fix it".into());
-        assert_eq!(
-            first,
-            "I ran `make` (exit status 2):\n````\na\n```\n````\n\nfix it"
-        );
-        assert_eq!(shell.told_with("again".into()), "again");
-        assert_eq!(shell.untold(), None);
     }
 }

@@ -24,11 +24,18 @@ impl Talk<'_> {
                 }
             },
             Done::Command { line, result } => self.tell_result(&line, &result),
-            Done::Completed { wish, found } => self.console.editor.complete(&wish, found),
+            Done::Completed { wish, found } => {
+                // Where nothing fits there is no menu to say it.
+                if found.candidates.is_empty() && found.more.is_some() {
+                    self.hint.clone_from(&found.more);
+                }
+                self.console.editor.complete(&wish, found);
+            }
             Done::Looked(session) => self.take_session(&session),
             Done::Unfolded(text) => self.console.screen.write(&text),
             Done::TookBack(text) => self.put_back(&text),
             Done::Ran { number, result } => self.told(number, result),
+            Done::Refused(refused) => self.take_refused(*refused),
             Done::Quietly => {}
             Done::Failed(failure) if is_final(&failure) => return Err(failure),
             Done::Failed(failure) => self.line(&complaint(self.paint, &failure)),

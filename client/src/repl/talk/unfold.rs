@@ -36,8 +36,12 @@ impl Talk<'_> {
         }));
     }
 
-    /// The one that was unfolded last, or else the newest, in the pager.
+    /// The question that waits, the one that was unfolded last, or else the newest, in the pager.
     pub(super) async fn page(&mut self) -> Result<(), Failure> {
+        if let Some(question) = self.questions.first() {
+            let text = question.text(self.paint);
+            return self.page_through(text).await;
+        }
         let Some(folded) = self
             .renderer
             .folded(self.unfolded.saturating_sub(1))
@@ -49,8 +53,12 @@ impl Talk<'_> {
         let (columns, _) = self.console.screen.size();
         let (paint, room) = (self.paint, columns.saturating_sub(1));
         let rows = read(&self.link, self.session.clone(), &folded, paint, room).await?;
+        self.page_through(rows.join("\n")).await
+    }
+
+    async fn page_through(&mut self, text: String) -> Result<(), Failure> {
         self.console.sleep()?;
-        let paged = program::page(rows.join("\n") + "\n").await;
+        let paged = program::page(text + "\n").await;
         if paged.is_err() {
             self.console.mend()?;
         }

@@ -24,37 +24,72 @@ struct Listed {
     directory: PathBuf,
     hidden: bool,
     at: Instant,
-    paths: Arc<Vec<String>>,
+    walked: Arc<Walked>,
+}
+
+/// The paths of a directory, as far as it was looked through.
+#[derive(Debug, Default)]
+struct Walked {
+    paths: Vec<String>,
+    /// Why not further.
+    cut: Option<String>,
+}
+
+/// How far a directory is looked through.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    entries: usize,
+    time: Duration,
+}
+
+/// What fits.
+#[derive(Debug, Default)]
+pub(super) struct Fitting {
+    pub(super) paths: Vec<String>,
+    /// How many more fit.
+    pub(super) left: usize,
+    /// Why others may that were not looked at.
+    pub(super) cut: Option<String>,
 }
 
 /// The paths that fit best, relative to the directory; folders end with a `/`.
-pub(super) fn paths(directory: &Path, letters: &str, most: usize) -> Vec<String> {
+pub(super) fn paths(directory: &Path, letters: &str, most: usize) -> Fitting {
     let hidden = letters.starts_with('.') || letters.contains("/.");
     let mut found: Vec<(i64, String)> = Vec::new();
-    for path in listed(directory, hidden).iter() {
+    let listed = listed(directory, hidden);
+    for path in &listed.paths {
         if let Some(score) = score(path, letters) {
             found.push((score, path.clone()));
         }
     }
     found.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.cmp(b)));
+    let left = found.len().saturating_sub(most);
     found.truncate(most);
-    found.into_iter().map(|(_, path)| path).collect()
+    Fitting {
+        paths: found.into_iter().map(|(_, path)| path).collect(),
+        left,
+        cut: listed.cut.clone(),
+    }
 }
 
-fn listed(directory: &Path, hidden: bool) -> Arc<Vec<String>> {
+fn listed(directory: &Path, hidden: bool) -> Arc<Walked> {
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     let fits = |last: &&Listed| {
         last.directory == directory && last.hidden == hidden && last.at.elapsed() < FRESH
     };
     if let Some(last) = last.as_ref().filter(fits) {
-        return Arc::clone(&last.paths);
+        return Arc::clone(&last.walked);
     }
-    let paths = Arc::new(walked(directory, hidden));
+    let limits = Limits {
+        entries: LOOKED_AT,
+        time: LIMIT,
+    };
+    let walked = Arc::new(walk(directory, hidden, limits));
     *last = Some(Listed {
         directory: directory.to_owned(),
         hidden,
         at: Instant::now(),
-        paths: Arc::clone(&paths),
+        walked: Arc::clone(&walked),
     });
     // A large directory's list is no longer held than it serves.
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -66,17 +101,26 @@ fn listed(directory: &Path, hidden: bool) -> Arc<Vec<String>> {
             }
         });
     }
-    paths
+    walked
 }
 
-fn walked(directory: &Path, hidden: bool) -> Vec<String> {
-    let until = Instant::now() + LIMIT;
+fn walk(directory: &Path, hidden: bool, limits: Limits) -> Walked {
+    let until = Instant::now() + limits.time;
     let mut walk = WalkBuilder::new(directory);
     // A folder's rules count whether or not it is a repository.
     walk.hidden(!hidden).require_git(false).follow_links(false);
     let mut paths = Vec::new();
-    for entry in walk.build().flatten().skip(1).take(LOOKED_AT) {
+    let mut cut = None;
+    for (count, entry) in walk.build().flatten().skip(1).enumerate() {
+        if count == limits.entries {
+            cut = Some(format!("only the first {count} files were looked at"));
+            break;
+        }
         if Instant::now() > until {
+            let seconds = limits.time.as_secs();
+            cut = Some(format!(
+                "only what {seconds} s sufficed for was looked at, {count} files"
+            ));
             break;
         }
         let Some(path) = entry
@@ -93,7 +137,7 @@ fn walked(directory: &Path, hidden: bool) -> Vec<String> {
             false => path.to_owned(),
         });
     }
-    paths
+    Walked { paths, cut }
 }
 
 /// The names in a directory that a mention may offer.
@@ -172,20 +216,23 @@ mod tests {
                 std::fs::write(folder.join(format!("f{file}")), "").unwrap();
             }
         }
-        assert_eq!(paths(directory.path(), "needle", 20), ["zlast/needle.rs"]);
+        assert_eq!(
+            paths(directory.path(), "needle", 20).paths,
+            ["zlast/needle.rs"]
+        );
     }
 
     #[test]
     fn a_few_letters_find_a_file_far_below() {
         let directory = directory(&["src/session/actor.rs", "src/tactics.rs", "docs/a.md"]);
-        let found = paths(directory.path(), "actor", 20);
+        let found = paths(directory.path(), "actor", 20).paths;
         assert_eq!(found[0], "src/session/actor.rs");
         assert_eq!(
-            paths(directory.path(), "sesact", 20),
+            paths(directory.path(), "sesact", 20).paths,
             ["src/session/actor.rs"]
         );
         assert!(
-            paths(directory.path(), "Actor", 20).is_empty(),
+            paths(directory.path(), "Actor", 20).paths.is_empty(),
             "capitals count where typed"
         );
     }
@@ -194,14 +241,28 @@ mod tests {
     fn what_git_ignores_is_not_offered_and_hidden_files_only_when_asked_for() {
         let directory = directory(&["target/made.rs", "made.rs", ".made.rs"]);
         std::fs::write(directory.path().join(".gitignore"), "target\n").unwrap();
-        assert_eq!(paths(directory.path(), "made", 20), ["made.rs"]);
-        assert_eq!(paths(directory.path(), ".made", 20), [".made.rs"]);
+        assert_eq!(paths(directory.path(), "made", 20).paths, ["made.rs"]);
+        assert_eq!(paths(directory.path(), ".made", 20).paths, [".made.rs"]);
     }
 
     #[test]
     fn a_whole_word_at_the_start_of_a_name_comes_first() {
         let directory = directory(&["lib/unread.rs", "read.rs", "r/e/a/d.rs", "rex/add/read.md"]);
         let found = paths(directory.path(), "read", 3);
-        assert_eq!(found, ["read.rs", "rex/add/read.md", "lib/unread.rs"]);
+        assert_eq!(found.paths, ["read.rs", "rex/add/read.md", "lib/unread.rs"]);
+        assert_eq!((found.left, found.cut), (2, None));
+    }
+
+    #[test]
+    fn what_was_not_looked_at_is_told() {
+        let directory = directory(&["a", "b", "c"]);
+        let walk = |entries, time| walk(directory.path(), false, Limits { entries, time });
+        let whole = walk(3, LIMIT);
+        assert_eq!((whole.paths.len(), whole.cut), (3, None));
+        let few = walk(2, LIMIT);
+        assert_eq!(few.paths.len(), 2);
+        assert_eq!(few.cut.unwrap(), "only the first 2 files were looked at");
+        let brief = walk(3, Duration::ZERO);
+        assert!(brief.cut.unwrap().contains("0 s sufficed"));
     }
 }

@@ -42,6 +42,7 @@ impl Actor {
                     tool,
                     arguments,
                     why,
+                    patterns,
                 } = asking;
                 let asked = EventKind::ApprovalAsked {
                     approval: approval.clone(),
@@ -49,6 +50,7 @@ impl Actor {
                     tool,
                     arguments,
                     why,
+                    patterns,
                 };
                 if let Err(error) = self.record(vec![(turn, asked)], Durability::SyncSoon).await {
                     let _ = reply.send(Err(error.to_string()));
@@ -72,6 +74,7 @@ impl Actor {
             answer,
             scope,
             reason,
+            pattern,
             by,
         } = answering;
         let answered = EventKind::ApprovalAnswered {
@@ -80,20 +83,24 @@ impl Actor {
             scope,
             by,
             reason: reason.clone(),
+            pattern: pattern.clone(),
         };
         let mut drafts: Vec<Draft> = vec![(turn.clone(), answered)];
-        let grant = self.reach(&asked, answer, scope);
+        // Checked by whoever brought it, so that the question still waits where it does not fit.
+        let grant = match &pattern {
+            Some(named) => Some(Permissions::grant_of(named).to_owned()),
+            None => self.reach(&asked, answer, scope),
+        };
         // What holds for one program is known to that program alone.
-        if let Some(pattern) = grant.clone().filter(|_| scope != Scope::Program) {
-            drafts.push((
-                turn,
-                EventKind::Granted {
-                    tool: asked.tool.clone(),
-                    pattern: pattern.clone(),
-                },
-            ));
+        if let Some(granted) = grant.clone().filter(|_| scope != Scope::Program) {
+            let (tool, rule) = (asked.tool, pattern.unwrap_or_else(|| granted.clone()));
+            let granted = EventKind::Granted {
+                tool: tool.clone(),
+                pattern: granted,
+            };
+            drafts.push((turn, granted));
             if scope == Scope::Always {
-                self.write_rule(asked.tool, pattern);
+                self.write_rule(tool, rule);
             }
         }
         let seq = self.record(drafts, Durability::SyncSoon).await?;
@@ -121,7 +128,7 @@ impl Actor {
         }
     }
 
-    /// What a yes covers beyond its call.
+    /// What a yes covers beyond its call, where its answer does not say so: exactly what was seen.
     fn reach(&self, asked: &Approval, answer: Answer, scope: Scope) -> Option<String> {
         match (answer, scope) {
             (Answer::Allow, Scope::Session | Scope::Always) => {

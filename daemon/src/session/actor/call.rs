@@ -19,6 +19,7 @@ impl Actor {
             mut arguments,
             parent,
             via,
+            tell,
             cancel,
         } = by_hand;
         if let Some(known) = self.left_open(parent.as_ref(), &name, &arguments, via) {
@@ -37,6 +38,7 @@ impl Actor {
             id: None,
             parent,
             via: Some(via.to_owned()),
+            tell,
         };
         match of_program {
             // Nobody but the daemon knows it before its hooks, its question or its start are stored after it.

@@ -72,6 +72,7 @@ impl Actor {
                     id: own,
                     parent: None,
                     via: None,
+                    tell: false,
                 };
                 Some((id, doing))
             }

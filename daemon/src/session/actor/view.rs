@@ -29,6 +29,8 @@ impl Actor {
         session.turn = self.state.turn.as_ref().map(|t| t.id.clone());
         session.approvals = self.state.approvals.values().cloned().collect();
         session.queue.clone_from(&self.state.queue);
+        let told = self.state.told.iter();
+        session.untold = told.map(|told| told.command.clone()).collect();
         session.env = (*self.shared.env).clone();
         session.clients = self.feed.clients();
         session.toolbox.clone_from(&self.shared.toolbox);

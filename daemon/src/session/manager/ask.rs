@@ -1,13 +1,13 @@
 //! What is asked of one session: each method is one message to its actor, which loads first when it rests.
 
-use super::Sessions;
+use super::{Sessions, reach};
 use crate::provider::Message;
 use crate::session::message::{Answering, Guard, Msg};
 use crate::session::{Prompt, SessionError, SessionResult, Subscriber, fork};
 use crate::store::StoreError;
-use protocol::approval::{Answer, Approval, Scope};
+use protocol::approval::Approval;
 use protocol::event::EventKind;
-use protocol::id::{ApprovalId, CallId, QueuedId, SessionId, TurnId};
+use protocol::id::{CallId, QueuedId, SessionId, TurnId};
 use protocol::session::{Queued, Session};
 use protocol::turn::{Cancelled, Ended, Started};
 use serde_json::Value;
@@ -157,14 +157,8 @@ impl Sessions {
         Ok(all)
     }
 
-    pub async fn answer(
-        &self,
-        approval: &ApprovalId,
-        answer: Answer,
-        scope: Scope,
-        reason: Option<String>,
-        by: &str,
-    ) -> SessionResult<u64> {
+    pub async fn answer(&self, answering: Answering) -> SessionResult<u64> {
+        let approval = answering.approval.clone();
         let unknown = || SessionError::NotFound {
             what: "approval",
             id: approval.to_string(),
@@ -174,13 +168,10 @@ impl Sessions {
             SessionError::Store(StoreError::NotFound(_)) => unknown(),
             other => other,
         })?;
-        let answering = Answering {
-            approval: approval.clone(),
-            answer,
-            scope,
-            reason,
-            by: by.to_owned(),
-        };
+        if let Some(pattern) = &answering.pattern {
+            let spill_dir = self.services().spill_dir.join(session.as_str());
+            reach::check(&handle, &answering, pattern, &spill_dir).await?;
+        }
         handle.ask(|reply| Msg::Answer(answering, reply)).await
     }
 }

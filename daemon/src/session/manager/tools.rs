@@ -7,7 +7,7 @@ use crate::provider::Provider;
 use crate::provider::registry::BuildOptions;
 use crate::session::message::{ByHand, Handle, Msg};
 use crate::session::port::Port;
-use crate::session::{SessionError, SessionResult, shown};
+use crate::session::{Audience, SessionError, SessionResult, shown};
 use crate::toolbox::gate::Run;
 use crate::toolbox::source::client::Offerer;
 use crate::toolbox::source::script::agent::{Choice, Definition};
@@ -79,17 +79,22 @@ impl Sessions {
         name: &str,
         arguments: Value,
         toolbox: Option<Expression>,
+        audience: Audience,
         cancel: CancellationToken,
     ) -> SessionResult<Map<String, Value>> {
         let handle = self.open(session).await?;
         let toolkit = handle.shared.by_hand(toolbox.as_ref()).await?;
-        let (name, spill_dir) = (
-            name.to_owned(),
-            self.services().spill_dir.join(session.as_str()),
-        );
-        let running = self.inner.actors.spawn(run_by_hand(
-            handle, toolkit, name, arguments, spill_dir, cancel,
-        ));
+        let spill_dir = self.services().spill_dir.join(session.as_str());
+        let by_hand = ByHand {
+            name: name.to_owned(),
+            arguments,
+            parent: None,
+            via: "run",
+            tell: audience == Audience::Model,
+            cancel,
+        };
+        let running = run_by_hand(handle, toolkit, by_hand, spill_dir);
+        let running = self.inner.actors.spawn(running);
         running.await.map_err(|_| SessionError::Stopping)?
     }
 
@@ -350,14 +355,8 @@ impl Sessions {
             .await
     }
 
-    /// Those of a provider; in a directory, also of its plugins' providers.
-    pub async fn models(&self, provider: &str, cwd: Option<&str>) -> SessionResult<Vec<ModelInfo>> {
-        let mut options = BuildOptions::default();
-        if let Some(cwd) = cwd {
-            let workspace = self.services().workspaces.get(&directory(cwd).await?);
-            let _ = workspace.settled_providers().await;
-            options.host = workspace.provider(provider).await;
-        }
+    pub async fn models(&self, provider: &str) -> SessionResult<Vec<ModelInfo>> {
+        let options = BuildOptions::default();
         let built = self.services().providers.build(provider, options).await;
         models(built.map_err(|error| SessionError::Provider(error.to_string()))?).await
     }
@@ -399,18 +398,11 @@ fn over(all: &mut Vec<ProviderInfo>, more: Vec<ProviderInfo>) {
 async fn run_by_hand(
     handle: Handle,
     toolkit: Arc<dyn Toolkit>,
-    name: String,
-    arguments: Value,
+    by_hand: ByHand,
     spill_dir: PathBuf,
-    cancel: CancellationToken,
 ) -> SessionResult<Map<String, Value>> {
-    let by_hand = ByHand {
-        name: name.clone(),
-        arguments: arguments.clone(),
-        parent: None,
-        via: "run",
-        cancel: cancel.clone(),
-    };
+    let (name, arguments) = (by_hand.name.clone(), by_hand.arguments.clone());
+    let cancel = by_hand.cancel.clone();
     let call = handle.ask(|reply| Msg::ByHand(by_hand, reply)).await?;
     let port = Arc::new(Port::new(handle.clone()));
     let run = Run {

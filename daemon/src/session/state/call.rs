@@ -2,6 +2,7 @@
 //! refuses one.
 
 use super::{Answered, Made, OpenCall, Repeat, State, number};
+use crate::session::told::Told;
 use crate::toolbox::Via;
 use protocol::approval::Approval;
 use protocol::event::{Event, EventKind};
@@ -68,6 +69,7 @@ impl State {
             arguments,
             parent,
             via,
+            tell,
             ..
         } = &event.kind
         else {
@@ -89,6 +91,7 @@ impl State {
             by_model: message.is_some(),
             handed_on: via.as_deref() == Some(Via::Search.as_str()),
             started: false,
+            tell: *tell,
             by_program: via.as_deref() == Some(Via::Code.as_str()),
             made: Vec::new(),
         });
@@ -131,6 +134,10 @@ impl State {
                 ms,
             });
         }
+        if open.tell {
+            let told = Told::new(&open.name, &open.arguments, result);
+            self.told.push(told);
+        }
         if !open.by_model {
             return;
         }
@@ -168,6 +175,7 @@ impl State {
             tool,
             arguments,
             why,
+            patterns,
         } = &event.kind
         else {
             return;
@@ -180,6 +188,7 @@ impl State {
             tool: tool.clone(),
             arguments: arguments.clone(),
             why: why.clone(),
+            patterns: patterns.clone(),
             asked_at: event.at,
         };
         self.approvals.insert(approval.clone(), asked);

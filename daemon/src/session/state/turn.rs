@@ -1,6 +1,7 @@
 //! What the events of a turn and of its messages do to the state. As the fold itself: pure, and never refuses one.
 
 use super::{Round, State, Token, Turn, number, title_of};
+use crate::session::told::prompt_with;
 use crate::turn::compaction::BY;
 use protocol::event::{Event, EventKind, TurnStatus};
 use protocol::id::MessageId;
@@ -16,7 +17,13 @@ impl State {
             } => {
                 self.begin_turn(event, token.as_deref());
                 self.sums_up = client.as_deref() == Some(BY);
-                self.conversation.prompt(text.clone(), images.clone());
+                // A summary that the daemon asks for is no word to the model about what people did.
+                let told = match self.sums_up {
+                    true => Vec::new(),
+                    false => std::mem::take(&mut self.told),
+                };
+                let content = prompt_with(told, text.clone());
+                self.conversation.prompt(content, images.clone());
                 if self.title.is_empty() {
                     self.title = title_of(text);
                 }

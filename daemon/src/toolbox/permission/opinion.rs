@@ -110,7 +110,8 @@ impl Permissions {
     fn exactly(&self, asked: &Asked<'_>, line: &str) -> Option<String> {
         let exact = |rule: &Rule| rule.pattern.literal().as_deref() == Some(line);
         let granted = self.grants.iter().any(|grant| {
-            grant.tool == asked.tool.name() && grant.pattern.literal().as_deref() == Some(line)
+            let literal = grant.rule.pattern.literal();
+            grant.tool == asked.tool.name() && literal.as_deref() == Some(line)
         });
         match decisive(&asked.rules, exact).map(|standing| standing.rule.policy) {
             Some(Policy::Allow) => Some("a rule for this very command".to_owned()),
@@ -169,7 +170,7 @@ impl Permissions {
             return Opinion {
                 policy: Policy::Ask,
                 why: format!(
-                    "{word:?} destroys or writes, and the rule {:?} in permissions.json does not name it",
+                    "{word:?} destroys, writes or reaches further, and the rule {:?} in permissions.json does not name it",
                     standing.rule.pattern.text()
                 ),
                 whole: false,
@@ -229,10 +230,7 @@ impl Permissions {
             Some(standing) => by_rule(&standing),
             None => default(asked.access, std::slice::from_ref(place)),
         };
-        let granted = |grant: &Grant| {
-            grant.tool == asked.tool.name()
-                && place.real.all().any(|name| grant.pattern.matches(name))
-        };
+        let granted = |grant: &Grant| place.real.all().any(|name| grant.covers(asked.tool, name));
         if opinion.policy == Policy::Ask && self.grants.iter().any(granted) {
             return granted_opinion("*");
         }
@@ -241,21 +239,13 @@ impl Permissions {
 
     /// A grant turns a question into a yes, never a no.
     fn granted(&self, asked: &Asked<'_>, text: &str, opinion: Opinion) -> Opinion {
-        let covers =
-            |grant: &&Grant| grant.tool == asked.tool.name() && grant.pattern.matches(text);
+        let covers = |grant: &&Grant| grant.covers(asked.tool, text);
+        let all = |grant: &Grant| grant.tool == asked.tool.name() && grant.is_all();
         match self.grants.iter().find(covers) {
-            Some(grant) if opinion.policy == Policy::Ask => granted_opinion(
-                if self
-                    .grants
-                    .iter()
-                    .any(|grant| grant.tool == asked.tool.name() && grant.pattern.text() == "*")
-                {
-                    "*"
-                } else {
-                    grant.pattern.text()
-                },
-            ),
-            Some(_) | None => opinion,
+            Some(_) if opinion.policy != Policy::Ask => opinion,
+            Some(_) if self.grants.iter().any(all) => granted_opinion("*"),
+            Some(grant) => granted_opinion(grant.rule.pattern.text()),
+            None => opinion,
         }
     }
 }

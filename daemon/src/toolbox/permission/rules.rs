@@ -43,6 +43,17 @@ pub struct Standing<'a> {
     pub own: bool,
 }
 
+impl Rule {
+    /// One that allows what the pattern matches.
+    pub fn allow(pattern: &str) -> Self {
+        Self {
+            pattern: Pattern::new(pattern),
+            policy: Policy::Allow,
+            reach: Reach::Pattern,
+        }
+    }
+}
+
 impl Standing<'_> {
     /// To compare: a tool's own, the narrower, the stricter.
     fn weight(&self) -> (bool, Narrowness, Policy) {
@@ -68,6 +79,16 @@ impl Rules {
 
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
+    }
+
+    /// One more that allows, in the place of one for the same pattern; as it would be read if the file were written so.
+    pub fn allow(&mut self, tool: &str, pattern: &str) {
+        let rules = self.tools.entry(tool.to_owned()).or_default();
+        rules.retain(|rule| rule.pattern.text() != pattern);
+        for rule in &mut *rules {
+            rule.reach = Reach::Pattern;
+        }
+        rules.push(Rule::allow(pattern));
     }
 
     /// Those of a tool, under any of its names, and those for every tool.

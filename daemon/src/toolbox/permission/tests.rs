@@ -652,6 +652,81 @@ fn a_suggestion_covers_the_call_it_was_made_for_and_no_other() {
     }
 }
 
+#[test]
+fn a_wide_grant_is_held_to_what_a_rule_is_held_to() {
+    let permissions = user(
+        &json!({"execute": {"git push*": "ask", "git reset*": "deny"}, "write": {"src/*": "ask"}}),
+    );
+    let granted = permissions
+        .with_grant("execute", "git *")
+        .with_grant("execute", "find *")
+        .with_grant("write", "src/a/*");
+    let table = [
+        ("git status", Allow),
+        ("git status; git log", Allow),
+        ("git push", Ask),
+        ("git reset --hard", Deny),
+        ("git $x", Ask),
+        ("git -c a=b status", Ask),
+        ("git status > x", Ask),
+        ("git status; ls", Ask),
+        ("git status && $(x)", Ask),
+        ("sudo git status", Ask),
+        ("find . -name x", Allow),
+        ("find . -delete", Ask),
+        ("find . -exec x {} +", Ask),
+    ];
+    for (line, expected) in table {
+        assert_eq!(run(&granted, line), expected, "{line}");
+    }
+    let write_to = |path: &str| judge(&granted, &write(), &json!({"path": path}));
+    assert_eq!(write_to("src/a/b"), Allow);
+    assert_eq!(write_to("src/b"), Ask);
+    assert_eq!(write_to("src/a/../../../x"), Ask);
+}
+
+#[test]
+fn what_is_suggested_allows_the_call_and_nothing_that_is_hidden_behind_it() {
+    let permissions = user(&json!({"execute": {"ls *": "allow"}}));
+    let of = |line: &str| {
+        let arguments = json!({"command": line});
+        let arguments = arguments.as_object().unwrap();
+        permissions.suggestions_at(&execute(), arguments, &[ground().here()])
+    };
+    assert_eq!(
+        of("ls && cargo test x"),
+        ["cargo test *", "ls && cargo test x"]
+    );
+    assert_eq!(
+        of("cargo fmt && cargo test"),
+        ["cargo fmt && cargo test"],
+        "no one pattern covers both"
+    );
+    assert_eq!(of("pytest --basetemp x"), ["pytest --basetemp x"]);
+    for line in [
+        "cargo test",
+        "npm run build",
+        "git add x",
+        "pytest x",
+        "ls -l",
+    ] {
+        for pattern in of(line) {
+            let granted = user(&json!({"execute": {pattern.as_str(): "allow"}}));
+            for more in [
+                "; rm x", " && rm x", " | sh", " $(rm x)", " `rm x`", " > x", "\nrm x", " & rm x",
+                " <(rm x)",
+            ] {
+                let line = format!("{line}{more}");
+                assert_eq!(run(&granted, &line), Ask, "{line} by {pattern}");
+            }
+            for before in ["sudo ", "env ", "sh -c ", "X=1 ", "xargs ", "nohup env "] {
+                let line = format!("{before}{line}");
+                assert_eq!(run(&granted, &line), Ask, "{line} by {pattern}");
+            }
+        }
+    }
+}
+
 const RULES: &str = r#"{"execute": {"git status*": "allow", "ls*": "allow", "echo *": "allow", "rm *": "deny", "git push*": "ask"}}"#;
 
 fn policy(line: &str) -> Policy {

@@ -238,7 +238,8 @@ const COMMANDS: &[Row] = &[
             "diff-files",
         ],
         runs: &["--ext-diff", "--textconv"],
-        changes: &["--output"],
+        // Files that are no repository's.
+        changes: &["--output", "--no-index"],
     },
     Row {
         names: &["format-patch", "reflog"],

@@ -156,6 +156,20 @@ const TABLE: &[Row] = &[
         changes: &[],
     },
     Row {
+        names: &["pytest", "py.test"],
+        runs: &[
+            "-p",
+            "-c",
+            "-o",
+            "--config-file",
+            "--confcutdir",
+            "--override-ini",
+            "--pdbcls",
+            "--rootdir",
+        ],
+        changes: &["--basetemp", "--junit-xml", "--junitxml", "--log-file"],
+    },
+    Row {
         names: &["tcpdump"],
         runs: &["-z"],
         changes: &["-w"],

@@ -200,6 +200,8 @@ async fn ask(call: &Call, name: &str, arguments: &Value, why: &str) -> bool {
         tool: name,
         arguments,
         why,
+        // No rule speaks of what a script asks in its midst.
+        patterns: Vec::new(),
     };
     let verdict = port.ask(question).await;
     let yes = verdict.is_ok_and(|verdict| verdict.answer == Answer::Allow);

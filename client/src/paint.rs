@@ -1,6 +1,7 @@
 //! Colours and marks, decided once from the environment and the terminal. Must never decide what is said.
 
 use nu_ansi_term::{Color, Style};
+use protocol::unseen::is_unseen;
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
@@ -163,19 +164,16 @@ fn colour_at(text: &str) -> usize {
 /// Text that must be read exactly, such as a command to approve: what cannot be seen is spelled out.
 pub(crate) fn spell_out(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    let mut before = None;
     for c in text.chars() {
         match c {
             '\n' | '\t' => out.push(c),
-            c if c.is_control() || is_invisible(c) => out.extend(c.escape_unicode()),
+            c if c.is_control() || is_unseen(before, c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
+        before = Some(c);
     }
     out
-}
-
-/// Characters that reorder or hide their neighbours.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -197,6 +195,13 @@ mod tests {
     #[test]
     fn letters_stay_in_their_order() {
         assert_eq!(tame("a\u{202e}txt.sh"), "a\\u{202e}txt.sh");
+    }
+
+    #[test]
+    fn what_nobody_sees_is_spelled_out() {
+        let text = "a\u{e0072}b\u{61c}\u{3164}c \u{2764}\u{fe0f}";
+        let shown = "a\\u{e0072}b\\u{61c}\\u{3164}c \u{2764}\u{fe0f}";
+        assert_eq!(spell_out(text), shown);
     }
 
     #[test]

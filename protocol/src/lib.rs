@@ -32,4 +32,5 @@ pub mod session;
 pub mod surrogate;
 pub mod tool;
 pub mod turn;
+pub mod unseen;
 pub mod version;

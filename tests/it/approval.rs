@@ -569,3 +569,26 @@ fn a_question_about_a_file_that_is_there_is_preceded_by_what_becomes_of_it() {
     let told = ask(r#"do write {"path": "blob", "content": "one\n"}"#, "deny");
     assert_eq!((&told[0]["size"], told[0].get("diff")), (&json!(4), None));
 }
+
+#[test]
+fn the_question_of_a_persons_own_call_outlives_the_turns_beside_it() {
+    let daemon = TestDaemon::start();
+    let (mut client, mut other) = (daemon.client(), daemon.client());
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    let by_hand =
+        json!({"session": session, "name": "execute", "arguments": {"command": "echo mine"}});
+    let run = other.send("tool/run", by_hand);
+    let asked = client.until_type("approval_asked").last()["approval"].clone();
+    assert_eq!(
+        client.turn(&session, "say beside").last()["status"],
+        "completed"
+    );
+    client.start(&session, "wait 60000");
+    client.until_type("turn_started");
+    client.call("turn/cancel", json!({"session": session}));
+    assert_eq!(client.until_ended().last()["status"], "cancelled");
+    client.answer(&asked, "allow").expect("it waits still");
+    let result = other.response(run).expect("it runs");
+    assert_eq!(result["content"], "mine\n", "{result}");
+}

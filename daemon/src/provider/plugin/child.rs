@@ -5,6 +5,7 @@ use crate::process::Spawn;
 use crate::process::mask::Mask;
 use crate::stdio_rpc::{BoxFuture, CallError, Handler, Host, Live, Peer, Refusal, Streams, raw};
 use protocol::plugin::{EVENT, Setup};
+use protocol::unseen::is_unseen;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -161,13 +162,8 @@ impl Child {
 
 /// Whether people could give it behind `-p`.
 fn can_be_typed(name: &str) -> bool {
-    let odd = |c: char| c.is_whitespace() || c.is_control() || !is_visible(c);
+    let odd = |c: char| c.is_whitespace() || c.is_control() || is_unseen(None, c);
     !name.is_empty() && name.len() <= NAME && !name.starts_with('-') && !name.contains(odd)
-}
-
-/// Not one of the marks that stand for nothing that is seen.
-fn is_visible(c: char) -> bool {
-    !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// A provider's executable has nothing to ask.

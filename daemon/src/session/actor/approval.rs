@@ -8,7 +8,7 @@ use crate::toolbox::Verdict;
 use crate::toolbox::permission::Permissions;
 use protocol::approval::{Answer, Approval, Scope};
 use protocol::event::{EventKind, Level};
-use protocol::id::CallId;
+use protocol::id::{ApprovalId, CallId, TurnId};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -155,14 +155,25 @@ impl Actor {
         });
     }
 
+    /// The questions that wait for calls of a turn. Those of a call that a person made are not any turn's.
+    pub(super) fn asked_by(&self, turn: &TurnId) -> Vec<ApprovalId> {
+        let is_its = |id: &&ApprovalId| {
+            let asked = self.state.approvals.get(*id);
+            asked.is_none_or(|asked| self.turn_of(&asked.call).as_ref() == Some(turn))
+        };
+        self.asking.keys().filter(is_its).cloned().collect()
+    }
+
     /// Wakes the calls whose question nobody can answer any more.
-    pub(super) fn withdraw(&mut self, why: &str) {
-        for (_, waiting) in self.asking.drain() {
-            let _ = waiting.send(Err(why.to_owned()));
+    pub(super) fn withdraw(&mut self, questions: &[ApprovalId], why: &str) {
+        for question in questions {
+            if let Some(waiting) = self.asking.remove(question) {
+                let _ = waiting.send(Err(why.to_owned()));
+            }
         }
     }
 
-    pub(super) fn turn_of(&self, call: &CallId) -> Option<protocol::id::TurnId> {
+    pub(super) fn turn_of(&self, call: &CallId) -> Option<TurnId> {
         match self.state.open_calls.iter().find(|c| c.call == *call) {
             Some(open) => open.turn.clone(),
             None => self.held.turn_of(call).flatten(),

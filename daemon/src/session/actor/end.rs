@@ -9,6 +9,7 @@ use protocol::id::{QueuedId, TurnId};
 use protocol::turn::{Cancelled, Ended, Started};
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 /// What was asked between a turn's cancel and its end. A prompt that comes then is the person's next: it is not held, as
 /// those are that waited before.
@@ -29,17 +30,20 @@ impl Actor {
     }
 
     pub(super) async fn cancel(&mut self) -> SessionResult<Cancelled> {
-        for cancel in self.by_hand.values() {
-            cancel.cancel();
-        }
         let Some(running) = &self.running else {
+            self.by_hand.values().for_each(CancellationToken::cancel);
             self.settle().await?;
             return Ok(Cancelled { turn: None });
         };
         running.cancel.cancel();
         let turn = running.turn.clone();
+        for (call, cancel) in &self.by_hand {
+            if self.turn_of(call).as_ref() == Some(&turn) {
+                cancel.cancel();
+            }
+        }
         // The tool of a turn that waits for a person has nothing to stop: the wait itself ends.
-        self.withdraw("the turn was cancelled");
+        self.withdraw(&self.asked_by(&turn), "the turn was cancelled");
         Ok(Cancelled { turn: Some(turn) })
     }
 
@@ -124,8 +128,9 @@ impl Actor {
                 reply: String::new(),
             },
         ));
+        let asked = self.asked_by(&turn);
         let committed = self.commit(drafts, Pace::Now, Durability::SyncSoon).await;
-        self.withdraw(why_open(status));
+        self.withdraw(&asked, why_open(status));
         self.set_running(None);
         let seq = match committed {
             Ok(entries) => {

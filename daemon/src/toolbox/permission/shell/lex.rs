@@ -1,6 +1,8 @@
 //! Cuts a line into commands of words, knowing quotes and operators as a POSIX shell does.
 //! Must never drop a character that could run something without leaving a doubt.
 
+use protocol::unseen::is_unseen;
+
 /// Words by command, and why they may not be the whole truth.
 #[derive(Debug, Default)]
 pub(super) struct Lexed {
@@ -101,7 +103,7 @@ impl Lexer {
                 self.doubt("it has characters that cannot be seen");
                 self.end_command();
             }
-            c if is_invisible(c) => {
+            c if self.is_unseen(c) => {
                 self.doubt("it has characters that cannot be seen");
                 self.push(c);
             }
@@ -117,6 +119,12 @@ impl Lexer {
 
     fn peek(&self) -> Option<char> {
         self.chars.get(self.at).copied()
+    }
+
+    /// Whether the character that was taken last leaves no trace, or moves what stands beside it.
+    fn is_unseen(&self, c: char) -> bool {
+        let before = self.at.checked_sub(2).and_then(|at| self.chars.get(at));
+        is_unseen(before.copied(), c)
     }
 
     fn doubt(&mut self, why: &'static str) {
@@ -180,7 +188,7 @@ impl Lexer {
     }
 
     fn quoted_char(&mut self, c: char) {
-        if c != '\n' && c != '\t' && (c.is_control() || is_invisible(c)) {
+        if c != '\n' && c != '\t' && (c.is_control() || self.is_unseen(c)) {
             self.doubt("it has characters that cannot be seen");
         }
         self.push(c);
@@ -334,13 +342,4 @@ impl Lexer {
             .is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | ';' | '|' | '&' | ')'));
         if ends { target } else { String::new() }
     }
-}
-
-/// Marks that change how text looks, or are not shown at all.
-fn is_invisible(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
 }

@@ -122,8 +122,7 @@ impl Renderer {
             breaker.set_room(room);
         }
         if let Some(rich) = &mut self.rich {
-            rich.room = room;
-            rich.reply.set_room(room);
+            rich.set_room(room);
         }
     }
 
@@ -145,14 +144,11 @@ impl Renderer {
     }
 
     /// What goes on: rows that the next event may change. `now` is the time of day in milliseconds.
-    pub(crate) fn live(&self, now: u64) -> Vec<String> {
-        let Some(rich) = &self.rich else {
+    pub(crate) fn live(&mut self, now: u64) -> Vec<String> {
+        let Some(rich) = &mut self.rich else {
             return Vec::new();
         };
-        let mut rows = match &rich.thought {
-            Some(thought) => thought.rows(self.paint, rich.room),
-            None => rich.reply.live(),
-        };
+        let mut rows = rich.live(self.paint).to_vec();
         rows.extend(self.calls.live(self.paint, rich.room, now));
         rows
     }

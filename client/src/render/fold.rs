@@ -94,8 +94,14 @@ impl Thought {
 
     /// Its end, while it goes on.
     pub(super) fn rows(&self, paint: Paint, room: usize) -> Vec<String> {
-        let all = self.whole(paint, room);
-        all[all.len().saturating_sub(ROWS)..].to_vec()
+        let mut rows: Vec<String> = Vec::new();
+        for line in self.text.trim_end().rsplit('\n') {
+            rows.splice(..0, thought_rows(paint, room, line));
+            if rows.len() >= ROWS {
+                break;
+            }
+        }
+        rows.split_off(rows.len().saturating_sub(ROWS))
     }
 
     pub(super) fn whole(&self, paint: Paint, room: usize) -> Vec<String> {

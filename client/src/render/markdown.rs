@@ -1,12 +1,14 @@
 //! A message as it streams, as rows of a terminal: those that stand for good, and those that the next piece may still
 //! change. Must never give a row for good that a later piece would have made otherwise.
 
+mod long;
 mod table;
 mod write;
 
 use super::code::Highlighter;
 use super::styled::{Break, Piece, paint_row, wrap};
 use crate::paint::Paint;
+use long::{Columns, LONG};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 use std::ops::Range;
 use write::Writer;
@@ -26,6 +28,12 @@ pub(crate) struct Markdown {
     below: bool,
     /// The number of the next item, where the first items of a list stand above.
     list: Option<Option<u64>>,
+    /// The last row of a long paragraph, whose other rows stand above.
+    begun: Vec<Piece>,
+    /// A long table, whose first rows stand above.
+    table: Option<Columns>,
+    /// How long the source is when it is worth another look: of a long block nothing may be for good yet.
+    look_at: usize,
 }
 
 /// A block of code that goes on.
@@ -35,6 +43,8 @@ struct Fence {
     length: usize,
     indent: usize,
     highlighter: Highlighter,
+    /// Whether the beginning of the line stands above.
+    within_line: bool,
 }
 
 /// A block at the outermost level, with its events.
@@ -53,6 +63,9 @@ impl Markdown {
             fence: None,
             below: false,
             list: None,
+            begun: Vec::new(),
+            table: None,
+            look_at: 0,
         }
     }
 
@@ -65,17 +78,33 @@ impl Markdown {
     pub(crate) fn push(&mut self, text: &str) -> Vec<String> {
         self.source.push_str(text);
         let mut rows = Vec::new();
+        let length = self.source.len();
+        if length < self.look_at || !(text.contains('\n') || length > LONG) {
+            return rows;
+        }
         // Each round takes something off the source, or ends.
         loop {
-            let before = self.source.len();
-            match self.fence.is_some() {
-                true => self.take_code(&mut rows),
-                false => self.take_blocks(&mut rows),
+            let before = (self.source.len(), self.table.is_some());
+            match (self.fence.is_some(), self.table.is_some()) {
+                (true, _) => self.take_code(&mut rows),
+                (_, true) => self.take_table_rows(&mut rows),
+                _ => self.take_blocks(&mut rows),
             }
-            if self.source.len() == before || self.source.is_empty() {
-                return rows;
+            let now = |message: &Self| (message.source.len(), message.table.is_some());
+            if now(self) == before {
+                self.shorten(&mut rows);
+            }
+            if now(self) == before || self.source.is_empty() {
+                break;
             }
         }
+        let length = self.source.len();
+        self.look_at = if length > LONG {
+            length + length / 8
+        } else {
+            0
+        };
+        rows
     }
 
     /// The rows that may still change.
@@ -94,6 +123,13 @@ impl Markdown {
     fn rest(&mut self) -> Vec<String> {
         let mut rows = Vec::new();
         let source = std::mem::take(&mut self.source);
+        if self.table.is_some() {
+            let (row, after) = self.table_row(&source);
+            rows.extend(row);
+            if after == source.len() {
+                return rows;
+            }
+        }
         if let Some(mut fence) = self.fence.take() {
             let line = source.trim_end_matches('\n');
             if !source.is_empty() && !fence.ends_with_line(line) {
@@ -105,6 +141,7 @@ impl Markdown {
         for block in blocks(&source) {
             self.write(&block, &mut rows);
         }
+        self.end_begun(&mut rows);
         rows
     }
 
@@ -125,8 +162,8 @@ impl Markdown {
     }
 
     fn code_rows(&self, fence: &mut Fence, line: &str) -> Vec<String> {
-        let spaces = line.len() - line.trim_start_matches(' ').len();
-        let line = &line[spaces.min(fence.indent)..];
+        let line = fence.begin_line(line);
+        fence.within_line = false;
         code_rows(self.paint, self.room, MARGIN, fence.highlighter.line(line))
     }
 
@@ -161,6 +198,11 @@ impl Markdown {
             self.write(&last, rows);
             return source.len();
         }
+        if let Some(columns) = self.long_table(&last, source) {
+            self.write(&last, rows);
+            self.table = Some(columns);
+            return source.len();
+        }
         self.take_items(last, rows)
     }
 
@@ -191,15 +233,20 @@ impl Markdown {
     /// Writes a block; gives the number of the item after it, if it is a list of numbers.
     fn write(&mut self, block: &Block<'_>, rows: &mut Vec<String>) -> Option<u64> {
         let list = matches!(block.events.first(), Some((Event::Start(Tag::List(_)), _)));
+        let paragraph = matches!(
+            block.events.first(),
+            Some((Event::Start(Tag::Paragraph), _))
+        );
         let goes_on = self.list.take().filter(|_| list);
-        if goes_on.is_none() {
+        if !paragraph {
+            self.end_begun(rows);
+        }
+        let before = std::mem::take(&mut self.begun);
+        if goes_on.is_none() && before.is_empty() {
             self.part(rows);
         }
-        let mut writer = Writer::new(self.paint, self.room, goes_on.flatten());
-        for (event, _) in &block.events {
-            writer.event(event);
-        }
-        let (written, next) = writer.finish();
+        let writer = Writer::new(self.paint, self.room, goes_on.flatten()).behind(before);
+        let (written, next) = written(writer, block);
         rows.extend(written);
         next
     }
@@ -211,6 +258,15 @@ impl Markdown {
             rows.push(String::new());
         }
     }
+}
+
+/// A block's rows, and the number of the item after it, if it is a list of numbers.
+fn written(mut writer: Writer, block: &Block<'_>) -> (Vec<String>, Option<u64>) {
+    block
+        .events
+        .iter()
+        .for_each(|(event, _)| writer.event(event));
+    writer.finish()
 }
 
 /// Rows of a line of code: spaces count, so it breaks anywhere.
@@ -296,10 +352,23 @@ impl Fence {
             length: trimmed.chars().take_while(|c| *c == mark).count(),
             indent: line.len() - trimmed.len(),
             highlighter: Highlighter::new(language(info)),
+            within_line: false,
         })
     }
 
+    /// A line without the fence's indentation.
+    fn begin_line<'a>(&self, line: &'a str) -> &'a str {
+        let spaces = line.len() - line.trim_start_matches(' ').len();
+        match self.within_line {
+            true => line,
+            false => &line[spaces.min(self.indent)..],
+        }
+    }
+
     fn ends_with_line(&self, line: &str) -> bool {
+        if self.within_line {
+            return false;
+        }
         let trimmed = line.trim_start_matches(' ');
         let marks = trimmed.chars().take_while(|c| *c == self.mark).count();
         let indent = line.len() - trimmed.len();

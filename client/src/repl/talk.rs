@@ -40,8 +40,9 @@ const PAUSE: Duration = Duration::from_millis(30);
 /// How long leaving waits for what was asked before.
 const PARTING: Duration = Duration::from_millis(300);
 
-/// How many events are taken at once before the screen is looked after.
+/// How many events are taken at once before the screen is looked after, and how long that may take: a key waits for it.
 const BATCH: usize = 512;
+const BATCH_TIME: Duration = Duration::from_millis(4);
 
 /// Runs one session until the person leaves it.
 pub(super) async fn run(
@@ -258,8 +259,12 @@ impl Talk<'_> {
 
     /// Takes what is new and what has come with it.
     async fn take_all(&mut self, first: News) -> Result<(), Failure> {
+        let began = Instant::now();
         self.take(first)?;
         for _ in 1..BATCH {
+            if began.elapsed() >= BATCH_TIME {
+                break;
+            }
             let Some(next) = self.follow.news().now_or_never() else {
                 return Ok(());
             };

@@ -12,6 +12,10 @@ const LEAST: usize = 4;
 /// What stands between two columns.
 const BETWEEN: usize = 3;
 
+/// By how many rows, the head among them, columns are measured: those of a longer table scroll up as they come, and what
+/// comes later breaks within its column.
+pub(super) const MEASURED: usize = 100;
+
 /// Rows under way; the first is the head.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -45,52 +49,42 @@ impl Table {
     }
 
     pub(super) fn rows(&self, paint: Paint, room: usize) -> Vec<String> {
-        match self.widths(room) {
+        match fitted(self.natural(), room) {
             Some(widths) => self.grid(paint, &widths),
             None => self.list(paint, room),
         }
     }
 
-    /// What each column gets; none if there is no room for all.
-    fn widths(&self, room: usize) -> Option<Vec<usize>> {
-        let columns = self.alignments.len();
-        let room = room.checked_sub(BETWEEN * columns.saturating_sub(1))?;
+    /// All rows but the head, in columns that were measured before.
+    pub(super) fn more(&self, paint: Paint, room: usize, natural: &[usize]) -> Vec<String> {
+        match fitted(natural.to_vec(), room) {
+            Some(widths) => {
+                let body = self.rows.iter().skip(1);
+                body.flat_map(|row| self.grid_row(paint, row, &widths))
+                    .collect()
+            }
+            None => {
+                let list = self.list(paint, room);
+                let blank = (!list.is_empty()).then(String::new);
+                blank.into_iter().chain(list).collect()
+            }
+        }
+    }
+
+    /// What each column would take.
+    pub(super) fn natural(&self) -> Vec<usize> {
         let widest = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            let measured = self.rows.iter().take(MEASURED);
+            let cells = measured.filter_map(|row| row.get(column));
             cells.map(|cell| width_of(cell)).max().unwrap_or(0).max(1)
         };
-        let mut widths: Vec<usize> = (0..columns).map(widest).collect();
-        if widths
-            .iter()
-            .map(|width| (*width).min(LEAST))
-            .sum::<usize>()
-            > room
-        {
-            return None;
-        }
-        // The widest gives way first, a column at a time: the sum shrinks with every round.
-        while widths.iter().sum::<usize>() > room {
-            let widest = widths.iter_mut().max()?;
-            *widest -= 1;
-        }
-        Some(widths)
+        (0..self.alignments.len()).map(widest).collect()
     }
 
     fn grid(&self, paint: Paint, widths: &[usize]) -> Vec<String> {
-        let bar = paint_row(paint, &[Piece::new(" │ ", Style::new().dimmed())]);
         let mut out = Vec::new();
         for (at, row) in self.rows.iter().enumerate() {
-            let cell = |column: usize| row.get(column).map_or(&[][..], Vec::as_slice);
-            let cells: Vec<Vec<Vec<Piece>>> = (0..widths.len())
-                .map(|column| wrap(cell(column), widths[column], Break::Words))
-                .collect();
-            let height = cells.iter().map(Vec::len).max().unwrap_or(0);
-            for line in 0..height {
-                let parts: Vec<String> = (0..widths.len())
-                    .map(|column| self.padded(paint, cells[column].get(line), column, widths))
-                    .collect();
-                out.push(parts.join(&bar));
-            }
+            out.extend(self.grid_row(paint, row, widths));
             if at == 0 {
                 let lines: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
                 out.push(paint_row(
@@ -100,6 +94,22 @@ impl Table {
             }
         }
         out
+    }
+
+    fn grid_row(&self, paint: Paint, row: &[Vec<Piece>], widths: &[usize]) -> Vec<String> {
+        let bar = paint_row(paint, &[Piece::new(" │ ", Style::new().dimmed())]);
+        let cell = |column: usize| row.get(column).map_or(&[][..], Vec::as_slice);
+        let cells: Vec<Vec<Vec<Piece>>> = (0..widths.len())
+            .map(|column| wrap(cell(column), widths[column], Break::Words))
+            .collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        let line = |line: usize| {
+            let parts: Vec<String> = (0..widths.len())
+                .map(|column| self.padded(paint, cells[column].get(line), column, widths))
+                .collect();
+            parts.join(&bar)
+        };
+        (0..height).map(line).collect()
     }
 
     fn padded(
@@ -143,4 +153,20 @@ impl Table {
         }
         out
     }
+}
+
+/// What each column gets of so many; none if there is no room for all.
+fn fitted(natural: Vec<usize>, room: usize) -> Option<Vec<usize>> {
+    let mut widths = natural;
+    let room = room.checked_sub(BETWEEN * widths.len().saturating_sub(1))?;
+    let least = widths.iter().map(|width| (*width).min(LEAST));
+    if least.sum::<usize>() > room {
+        return None;
+    }
+    // The widest gives way first, a column at a time: the sum shrinks with every round.
+    while widths.iter().sum::<usize>() > room {
+        let widest = widths.iter_mut().max()?;
+        *widest -= 1;
+    }
+    Some(widths)
 }

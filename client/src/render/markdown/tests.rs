@@ -156,3 +156,44 @@ proptest! {
         prop_assert_eq!(words(rows), words(whole(&text, 40)));
     }
 }
+
+/// In pieces of so many characters, and the longest source that had to be laid out again meanwhile.
+fn streamed(text: &str, size: usize, room: usize) -> (Vec<String>, usize) {
+    let mut message = Markdown::new(Paint::Plain, room);
+    let (mut rows, mut longest) = (Vec::new(), 0);
+    let letters: Vec<char> = text.chars().collect();
+    for piece in letters.chunks(size) {
+        rows.extend(message.push(&piece.iter().collect::<String>()));
+        longest = longest.max(message.source.len());
+    }
+    rows.extend(message.finish());
+    (rows, longest)
+}
+
+#[test]
+fn what_grows_long_is_laid_out_again_in_part_only_and_looks_as_it_would() {
+    let words = |n: usize| format!("word{n} **bold {n}** is_snake `co de` 日本語 ");
+    let paragraph: String = (0..2_000).map(words).collect();
+    let lines = (0..2_000).map(|n| format!("line {n} of the text\n"));
+    let wide: String = (0..9_000).map(|n| ["你", "好", "世"][n % 3]).collect();
+    let code = format!("```js\n  f({})\n```\n", "abc + ".repeat(4_000));
+    let rows = (0..900).map(|n| format!("| {n} | cell | {} |\n", "wide".repeat(1 + n / 300)));
+    let table = format!("| a | b | c |\n|---|---|---|\n{}", rows.collect::<String>());
+    for text in [paragraph, lines.collect(), wide, code, table] {
+        let text = text + "\n\nand on";
+        for size in [7, 1_000] {
+            let (rows, longest) = streamed(&text, size, 40);
+            assert!(longest < 3 * LONG, "{longest} by {size}");
+            let start: String = text.chars().take(20).collect();
+            assert!(rows == whole(&text, 40), "{start} by {size}");
+        }
+    }
+}
+
+#[test]
+fn a_mark_that_nothing_closes_holds_back_no_more_than_it_must() {
+    let text = format!("say **this {}", "and that ".repeat(8_000));
+    let (rows, longest) = streamed(&text, 9, 40);
+    assert!(longest < 4 * LONG, "{longest}");
+    assert_eq!(rows[0], "say **this and that and that and that");
+}

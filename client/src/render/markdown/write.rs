@@ -7,6 +7,7 @@ use super::{code_rows, language};
 use crate::paint::{Paint, tame};
 use nu_ansi_term::{Color, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
+use std::ops::Range;
 
 /// Where the text of an item or a quotation begins.
 #[derive(Debug)]
@@ -34,6 +35,10 @@ pub(super) struct Writer {
     next: Option<u64>,
     code: Option<(Highlighter, String)>,
     table: Option<Table>,
+    /// The columns of a table whose first rows stand above.
+    columns: Option<Vec<usize>>,
+    /// What stands before the first paragraph in its first row.
+    before: Vec<Piece>,
     links: Vec<(String, usize)>,
 }
 
@@ -51,8 +56,40 @@ impl Writer {
             next: None,
             code: None,
             table: None,
+            columns: None,
+            before: Vec::new(),
             links: Vec::new(),
         }
+    }
+
+    /// The first paragraph goes on behind this.
+    pub(super) fn behind(mut self, before: Vec<Piece>) -> Self {
+        self.before = before;
+        self
+    }
+
+    /// The table has further rows alone, in columns that were measured.
+    pub(super) fn in_columns(mut self, natural: Vec<usize>) -> Self {
+        self.columns = Some(natural);
+        self
+    }
+
+    /// The text of a paragraph's events, not broken into rows.
+    pub(super) fn text_of(mut self, events: &[(Event<'_>, Range<usize>)]) -> Vec<Piece> {
+        let end = events.len().saturating_sub(1);
+        events[..end]
+            .iter()
+            .for_each(|(event, _)| self.event(event));
+        self.inline
+    }
+
+    /// What the columns of a table's events would take.
+    pub(super) fn columns_of(mut self, events: &[(Event<'_>, Range<usize>)]) -> Vec<usize> {
+        let end = events.len().saturating_sub(1);
+        events[..end]
+            .iter()
+            .for_each(|(event, _)| self.event(event));
+        self.table.map_or_else(Vec::new, |table| table.natural())
     }
 
     pub(super) fn finish(mut self) -> (Vec<String>, Option<u64>) {
@@ -86,7 +123,11 @@ impl Writer {
 
     fn start(&mut self, tag: &Tag<'_>) {
         match tag {
-            Tag::Paragraph | Tag::HtmlBlock => self.part(),
+            Tag::Paragraph => {
+                self.part();
+                self.inline.append(&mut self.before);
+            }
+            Tag::HtmlBlock => self.part(),
             Tag::Heading { level, .. } => self.heading(*level),
             Tag::BlockQuote(_) => {
                 self.flush();
@@ -302,7 +343,11 @@ impl Writer {
         let Some(table) = self.table.take() else {
             return;
         };
-        let rows = table.rows(self.paint, self.inner());
+        let room = self.inner();
+        let rows = match self.columns.take() {
+            Some(natural) => table.more(self.paint, room, &natural),
+            None => table.rows(self.paint, room),
+        };
         self.painted(rows);
     }
 }

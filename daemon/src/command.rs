@@ -27,7 +27,7 @@ mod tools;
 mod usage;
 
 use crate::session::{SessionResult, Sessions};
-use protocol::command::{CommandInfo, CommandResult, Completions};
+use protocol::command::{Candidate, CommandInfo, CommandResult, Completions};
 use protocol::id::SessionId;
 use registry::{Candidates, Command, Invocation, Registry};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -151,14 +151,20 @@ impl Commands {
         session: &SessionId,
         name: &str,
         partial: &str,
-    ) -> SessionResult<Vec<String>> {
+    ) -> SessionResult<Vec<Candidate>> {
         let found = self.of(session).await?.find(name);
+        let asking = || self.invocation(session, Some(partial));
+        let plain = |text| Candidate {
+            text,
+            description: None,
+        };
         let mut words = match found.map(|command| command.completions) {
             None | Some(Candidates::None) => Vec::new(),
-            Some(Candidates::Fixed(words)) => words,
-            Some(Candidates::Asked(ask)) => ask(self.invocation(session, Some(partial))).await,
+            Some(Candidates::Fixed(words)) => words.into_iter().map(plain).collect(),
+            Some(Candidates::Asked(ask)) => ask(asking()).await.into_iter().map(plain).collect(),
+            Some(Candidates::Told(ask)) => ask(asking()).await,
         };
-        words.retain(|word| word.starts_with(partial));
+        words.retain(|word| word.text.starts_with(partial));
         Ok(words)
     }
 

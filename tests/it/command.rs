@@ -139,6 +139,9 @@ fn changing_commands_are_told_to_everybody_by_their_events_alone() {
     assert_eq!(output(&mut client, &session, "/clear"), "");
     client.until_type("cleared");
     assert!(!output(&mut client, &session, "/context json").contains("before"));
+    let params = json!({"session": session, "line": "/fork "});
+    let offered = client.call("command/complete", params)["candidates"].clone();
+    assert_eq!(offered, json!([]), "nothing stands before the first prompt");
     let fork = output(&mut client, &session, "/fork 2");
     assert!(fork.starts_with("forked as "), "{fork}");
 }
@@ -286,4 +289,37 @@ fn skills_stand_in_the_prompt_by_name_and_are_read_by_the_tool() {
         unknown["error"],
         "unknown skill: \"x\". Available: pdf, tidy."
     );
+}
+
+#[test]
+fn a_session_is_forked_before_a_prompt_that_is_chosen_by_its_words() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    for prompt in ["say one", "say two", "\nsay three\nsay more"] {
+        client.turn(&session, prompt);
+    }
+    let params = json!({"session": session, "line": "/fork "});
+    let offered = client.call("command/complete", params)["candidates"].clone();
+    let words: Vec<&Value> = offered
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["description"])
+        .collect();
+    assert_eq!(words, ["before: say three", "before: say two"]);
+    let line = format!("/fork {}", offered[1]["text"].as_str().unwrap());
+    let fork = output(&mut client, &session, &line);
+    let fork = fork
+        .split_whitespace()
+        .nth(2)
+        .unwrap()
+        .trim_end_matches(':');
+    let prompts: Vec<Value> = client
+        .history(fork)
+        .of("turn_started")
+        .iter()
+        .map(|event| event["text"].clone())
+        .collect();
+    assert_eq!(prompts, ["say one"]);
 }

@@ -23,7 +23,11 @@ pub(super) async fn complete(
             None if !rest.contains('/') => return names(commands, session, line).await,
             Some((name, partial)) if !name.contains('/') => {
                 let words = commands.completions_for(session, name, partial).await?;
-                return Ok(words_at(line.len() - partial.len(), words));
+                return Ok(Completions {
+                    start: line.len() - partial.len(),
+                    candidates: words,
+                    more: None,
+                });
             }
             _ => {}
         }

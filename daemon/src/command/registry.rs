@@ -3,7 +3,7 @@
 
 use super::Commands;
 use crate::session::{SessionError, Sessions};
-use protocol::command::CommandInfo;
+use protocol::command::{Candidate, CommandInfo};
 use protocol::id::SessionId;
 use std::future::Future;
 use std::pin::Pin;
@@ -66,6 +66,8 @@ pub enum Candidates {
     Fixed(Vec<String>),
     /// Asked for each time.
     Asked(Arc<dyn Fn(Invocation) -> BoxFuture<Vec<String>> + Send + Sync>),
+    /// The same, each with a line about it.
+    Told(Arc<dyn Fn(Invocation) -> BoxFuture<Vec<Candidate>> + Send + Sync>),
 }
 
 impl Candidates {
@@ -78,6 +80,13 @@ impl Candidates {
         F: Future<Output = Vec<String>> + Send + 'static,
     {
         Self::Asked(Arc::new(move |invocation| Box::pin(ask(invocation))))
+    }
+
+    pub fn told<F>(ask: fn(Invocation) -> F) -> Self
+    where
+        F: Future<Output = Vec<Candidate>> + Send + 'static,
+    {
+        Self::Told(Arc::new(move |invocation| Box::pin(ask(invocation))))
     }
 }
 

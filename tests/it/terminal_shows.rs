@@ -84,7 +84,7 @@ fn a_pattern_is_offered_changed_refused_and_mended_before_it_is_given() {
     offers(&scene, "always: git log *");
     scene.tmux.shows(
         "it",
-        "Enter allows it for good (in .agents/permissions.json)",
+        "Enter allows it for good:  in .agents/permissions.json,",
     );
     scene.tmux.press("it", "Tab");
     scene.tmux.shows("it", "allow? always: git log -1\n");

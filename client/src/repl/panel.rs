@@ -219,8 +219,8 @@ impl View<'_> {
             return pattern_keys(scope, question.patterns.len());
         }
         if typed == ALWAYS && question.patterns.is_empty() {
-            let enter = "Enter allows exactly this for good (in .agents/permissions.json),";
-            return vec![enter.into(), "Esc: back".into()];
+            let enter = "Enter allows exactly this for good:";
+            return vec![enter.into(), FILE.into(), "Esc: back".into()];
         }
         let keys = match Reply::parse(typed) {
             _ if typed.is_empty() => question.keys(),
@@ -329,15 +329,17 @@ impl View<'_> {
     }
 }
 
+/// Where an answer for good is written.
+const FILE: &str = "in .agents/permissions.json,";
+
 /// What may be done with the pattern in the line.
 fn pattern_keys(scope: Scope, offered: usize) -> Vec<Cow<'static, str>> {
-    let enter = match scope {
-        Scope::Session => "Enter allows it for this session,",
+    let mut keys: Vec<Cow<'static, str>> = match scope {
+        Scope::Session => vec!["Enter allows it for this session,".into()],
         Scope::Call | Scope::Program | Scope::Always => {
-            "Enter allows it for good (in .agents/permissions.json),"
+            vec!["Enter allows it for good:".into(), FILE.into()]
         }
     };
-    let mut keys = vec![Cow::from(enter)];
     if offered > 1 {
         keys.push(format!("Tab: another of {offered},").into());
     }

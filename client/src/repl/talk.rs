@@ -372,7 +372,9 @@ impl Talk<'_> {
             self.jobs.push(job::answer_own(link, approval));
             return Ok(());
         }
-        if self.questions.first().is_none() {
+        // Who typed a command of their own elsewhere answers it there.
+        let elsewhere = self.telling.iter().any(|(call, _)| *call == question.call);
+        if self.questions.first().is_none() && !elsewhere {
             let text = format!("{} waits: allow {}?", self.session, question.tool);
             if self.console.notices.tell_question() {
                 self.console.screen.notify(&text)?;

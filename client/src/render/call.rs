@@ -352,12 +352,18 @@ fn worked(result: &Map<String, Value>) -> bool {
     result.get("ok") == Some(&Value::Bool(true))
 }
 
+/// A command that ran and said no has failed for whoever reads down the marks.
 fn ended(paint: Paint, result: &Map<String, Value>) -> String {
-    paint.mark(if worked(result) {
-        Mark::Good
-    } else {
-        Mark::Bad
+    paint.mark(match worked(result) && status_of(result).is_none() {
+        true => Mark::Good,
+        false => Mark::Bad,
     })
+}
+
+/// The exit status of a command, if that was not 0.
+fn status_of(result: &Map<String, Value>) -> Option<i64> {
+    let status = result.get("exit_status")?.as_i64();
+    status.filter(|status| *status != 0)
 }
 
 fn lines_of(count: u64) -> String {
@@ -400,8 +406,5 @@ fn outcome(result: &Map<String, Value>) -> Option<String> {
     {
         return Some(format!("{} of {total} tools", tools.len()));
     }
-    match result.get("exit_status") {
-        Some(Value::Number(status)) if status.as_i64() != Some(0) => Some(format!("exit {status}")),
-        _ => None,
-    }
+    status_of(result).map(|status| format!("exit {status}"))
 }

@@ -91,7 +91,7 @@ fn a_long_output_keeps_its_tail() {
     ]);
     assert_eq!(
         text,
-        "-> execute seq\n  ... 4 more lines\n  line 5\n  line 6\n  line 7\n  line 8\n  line 9\n  ok exit 3 · 12 ms\n"
+        "-> execute seq\n  ... 4 more lines\n  line 5\n  line 6\n  line 7\n  line 8\n  line 9\n  failed exit 3 · 12 ms\n"
     );
 }
 

@@ -2,7 +2,7 @@
 //! relative to the cursor, so nothing is ever asked of the terminal. Must never be written past by anybody else.
 
 use crate::paint::only_colours;
-use crate::render::styled::{clip, painted_width};
+use crate::render::styled::{clip, painted_width, rows_taken};
 use crate::render::words::wrapped;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -30,6 +30,8 @@ pub(crate) struct Screen<W: Write> {
     size: (usize, usize),
     /// What stands at the bottom now.
     drawn: Panel,
+    /// How many rows of the window are between its first one and the cursor: a window that was resized may have broken some.
+    risen: usize,
     /// Rows that are to stand above it.
     above: String,
     /// Whether what stands there cannot be trusted to be where it was drawn.
@@ -43,6 +45,7 @@ impl<W: Write> Screen<W> {
             out,
             size: (size.0.max(1), size.1.max(1)),
             drawn: Panel::default(),
+            risen: 0,
             above: String::new(),
             stale: false,
         }
@@ -73,9 +76,8 @@ impl<W: Write> Screen<W> {
     pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
         let columns = columns.max(1);
         let above = &self.drawn.rows[..self.drawn.cursor.0.min(self.drawn.rows.len())];
-        let broken = |width: usize| width.max(1).div_ceil(columns);
-        let taken: usize = above.iter().map(|row| broken(painted_width(row))).sum();
-        self.drawn.cursor.0 = taken + self.drawn.cursor.1 / columns;
+        let taken: usize = above.iter().map(|row| rows_taken(row, columns)).sum();
+        self.risen = taken + self.drawn.cursor.1 / columns;
         self.size = (columns, rows.max(1));
         self.stale = true;
     }
@@ -93,6 +95,7 @@ impl<W: Write> Screen<W> {
             self.draw_changed(&panel, &mut frame);
         }
         frame.push_str(END);
+        self.risen = panel.cursor.0;
         self.drawn = panel;
         self.stale = false;
         self.out.write_all(frame.as_bytes())?;
@@ -101,10 +104,11 @@ impl<W: Write> Screen<W> {
 
     /// Takes the panel away: the cursor stands at the start of an empty line.
     pub(crate) fn leave(&mut self) -> io::Result<()> {
-        let mut frame = up(self.drawn.cursor.0) + ERASE;
+        let mut frame = up(self.risen) + ERASE;
         frame.push_str(&std::mem::take(&mut self.above).replace('\n', "\r\n"));
         frame.push_str("\x1b[?25h");
         self.drawn = Panel::default();
+        self.risen = 0;
         self.stale = false;
         self.out.write_all(frame.as_bytes())?;
         self.out.flush()
@@ -118,6 +122,7 @@ impl<W: Write> Screen<W> {
     /// Empties the screen; what has scrolled away stays.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
         self.drawn = Panel::default();
+        self.risen = 0;
         self.stale = true;
         self.out.write_all(b"\x1b[2J\x1b[H")
     }
@@ -155,7 +160,7 @@ impl<W: Write> Screen<W> {
     }
 
     fn draw_all(&mut self, panel: &Panel, frame: &mut String) {
-        frame.push_str(&up(self.drawn.cursor.0));
+        frame.push_str(&up(self.risen));
         frame.push_str(ERASE);
         frame.push_str(&std::mem::take(&mut self.above).replace('\n', "\r\n"));
         frame.push_str(&panel.rows.join("\r\n"));
@@ -266,6 +271,19 @@ mod tests {
         screen.resize(8, 10);
         let drawn = frame(&mut screen, panel(&["> xy"], (0, 4)));
         assert!(drawn.starts_with(&format!("\x1b[2A{ERASE}")), "{drawn:?}");
+    }
+
+    #[test]
+    fn a_window_that_changes_its_size_twice_before_it_is_drawn_is_reckoned_once() {
+        let mut screen = screen();
+        frame(
+            &mut screen,
+            panel(&["0123456789abcdef", "> xy", "status"], (1, 4)),
+        );
+        screen.resize(4, 10);
+        screen.resize(18, 10);
+        let drawn = frame(&mut screen, panel(&["> xy"], (0, 4)));
+        assert!(drawn.starts_with(&format!("\x1b[1A{ERASE}")), "{drawn:?}");
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod task;
 mod terminal;
 mod terminal_plain;
 mod terminal_shows;
+mod terminal_sizes;
 mod terminal_states;
 mod tidy;
 mod tools;

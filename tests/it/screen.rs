@@ -82,10 +82,15 @@ impl<'a> Scene<'a> {
     }
 
     fn masked(&self) -> String {
-        let screen = self.tmux.window("it").replace(&self.session, "SESSION");
-        let lines: Vec<String> = screen.lines().map(without_times).map(cut_status).collect();
-        lines.join("\n")
+        masked(&self.tmux.window("it"), &self.session)
     }
+}
+
+/// A screen without what differs from run to run: names, times, how much of the status there is room for.
+pub fn masked(screen: &str, session: &str) -> String {
+    let screen = screen.replace(session, "SESSION");
+    let lines: Vec<String> = screen.lines().map(without_times).map(cut_status).collect();
+    lines.join("\n")
 }
 
 /// How much of the status there is room for depends on the session's name.
@@ -371,6 +376,12 @@ fn two_terminals_show_what_the_other_one_typed() {
 }
 
 #[test]
+fn a_usual_terminal_and_a_small_one_show_what_the_other_one_typed() {
+    let name = "a_usual_terminal_and_a_small_one_show_what_the_other_one_typed";
+    shared(name, (80, 24), (40, 15));
+}
+
+#[test]
 fn a_small_terminal_and_a_large_one_show_what_the_other_one_typed() {
     let name = "a_small_terminal_and_a_large_one_show_what_the_other_one_typed";
     shared(name, (40, 15), (120, 40));
@@ -466,6 +477,15 @@ fn what_is_typed_while_a_turn_runs_is_queued_or_steers_it() {
 
 /// A shell in a terminal that runs the client, so that one sees what it leaves behind.
 pub fn shell<'a>(daemon: &'a TestDaemon, test: &str) -> Option<(Tmux<'a>, TestClient, String)> {
+    shell_sized(daemon, test, (80, 24))
+}
+
+/// The same in a window of so many columns and rows.
+pub fn shell_sized<'a>(
+    daemon: &'a TestDaemon,
+    test: &str,
+    size: (u16, u16),
+) -> Option<(Tmux<'a>, TestClient, String)> {
     let Some(tmux) = Tmux::start(daemon) else {
         skip(test, WHY);
         return None;
@@ -476,8 +496,8 @@ pub fn shell<'a>(daemon: &'a TestDaemon, test: &str) -> Option<(Tmux<'a>, TestCl
     tmux.open_sized(
         "sh",
         "exec env -i TERM=xterm-256color PATH=\"$PATH\" PS1='sane> ' bash --norc --noprofile -i",
-        80,
-        24,
+        size.0,
+        size.1,
     );
     tmux.shows("sh", "sane>");
     Some((tmux, client, session))

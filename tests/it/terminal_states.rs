@@ -12,7 +12,7 @@ use serde_json::json;
 
 /// Waits until the window does not show a text any more.
 #[track_caller]
-fn is_rid_of(tmux: &Tmux<'_>, name: &str, text: &str) {
+pub fn is_rid_of(tmux: &Tmux<'_>, name: &str, text: &str) {
     until(&format!("{text:?} to be gone"), SOON, || {
         let window = tmux.window(name);
         if window.contains(text) {
@@ -241,7 +241,7 @@ fn a_client_that_is_ended_in_a_menu_a_search_or_a_call_leaves_a_sane_terminal() 
 }
 
 /// Ends the program that the shell runs, and waits until it is gone.
-fn end(tmux: &Tmux<'_>, signal: Signal) {
+pub fn end(tmux: &Tmux<'_>, signal: Signal) {
     let pid = the_client(tmux);
     kill_process(pid, signal).unwrap();
     let raw = u32::try_from(pid.as_raw_nonzero().get()).unwrap();

@@ -508,6 +508,18 @@ fn the_table_of_faults_names_tests_that_exist() {
     );
 }
 
+#[test]
+fn the_table_of_screens_names_tests_that_exist_at_each_size() {
+    let readme = fs::read_to_string(root().join("tests/README.md")).unwrap();
+    let (_, table) = readme.split_once("## Screens").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    assert!(table.contains("_at_SIZE`"), "it says for which sizes");
+    for size in ["80_by_24", "120_by_40", "40_by_15"] {
+        let table = table.replace("SIZE", size);
+        assert_none(&missing_tests(&table, &sources(root())));
+    }
+}
+
 /// Names in the form `file::test` that no test of `tests/it` has.
 fn missing_tests(table: &str, sources: &[Source]) -> Vec<String> {
     let names = table.split('`').skip(1).step_by(2);
@@ -522,7 +534,7 @@ fn missing_tests(table: &str, sources: &[Source]) -> Vec<String> {
     };
     names
         .filter(|(_, (file, test))| !exists(file, test))
-        .map(|(name, _)| format!("FAULTS.md: no test {name}"))
+        .map(|(name, _)| format!("a table names no test: {name}"))
         .collect()
 }
 

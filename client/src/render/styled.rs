@@ -234,19 +234,33 @@ pub(crate) fn clip_middle(text: &str, room: usize) -> String {
 
 /// Columns of a painted row.
 pub(crate) fn painted_width(text: &str) -> usize {
-    let (mut used, mut rest) = (0, text);
-    while !rest.is_empty() {
-        let length = match sequence(rest) {
-            Some(length) => length,
-            None => {
-                let grapheme = rest.graphemes(true).next().unwrap_or(rest);
-                used += cell(grapheme);
-                grapheme.len()
-            }
-        };
-        rest = &rest[length..];
+    cells(text).sum()
+}
+
+/// How many rows a terminal makes of a painted one that may be too long: a wide letter that has no room goes to the next.
+pub(crate) fn rows_taken(text: &str, columns: usize) -> usize {
+    let (mut rows, mut column) = (1, 0);
+    for wide in cells(text) {
+        if column + wide > columns && column > 0 {
+            rows += 1;
+            column = 0;
+        }
+        column += wide;
     }
-    used
+    rows
+}
+
+/// Columns of each character of a painted row.
+fn cells(text: &str) -> impl Iterator<Item = usize> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        while let Some(length) = sequence(rest) {
+            rest = &rest[length..];
+        }
+        let grapheme = rest.graphemes(true).next()?;
+        rest = &rest[grapheme.len()..];
+        Some(cell(grapheme))
+    })
 }
 
 /// The length of the colour sequence that a text begins with.
@@ -302,6 +316,18 @@ mod tests {
         let wrapped = wrap(&pieces, 9, Break::Words);
         assert_eq!(wrapped.len(), 2);
         assert_eq!(wrapped[1], [Piece::plain("to"), Piece::new("gether", bold)]);
+    }
+
+    #[test]
+    fn a_wide_letter_without_room_begins_another_row() {
+        let red = Style::new()
+            .fg(Color::Red)
+            .paint("日本語日本語")
+            .to_string();
+        assert_eq!(rows_taken(&red, 12), 1);
+        assert_eq!(rows_taken(&red, 4), 3);
+        assert_eq!(rows_taken(&red, 3), 6);
+        assert_eq!((rows_taken("", 3), rows_taken("日", 1)), (1, 1));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use rustix::process::{Signal as Sent, kill_current_process_group};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, Stdout, Write as _};
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Undoes what a program that was killed may have left: its own screen, the mouse, a hidden cursor, colours.
@@ -111,7 +112,13 @@ pub(super) struct Signals {
     interrupt: Signal,
     quit: Signal,
     go_on: Signal,
+    /// When another program gave the terminal back.
+    had_back: Option<Instant>,
 }
+
+/// How long after that a key's signal may still be one that was meant for it: signals come by way of the runtime, which
+/// may learn of the program's end first.
+const LATE: Duration = Duration::from_millis(200);
 
 /// What a signal says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,17 +137,23 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             quit: signal(SignalKind::quit())?,
             go_on: signal(SignalKind::from_raw(Sent::CONT.as_raw()))?,
+            had_back: None,
         })
     }
 
     /// The next one. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Sign {
-        tokio::select! {
-            _ = self.terminate.recv() => Sign::End,
-            _ = self.hangup.recv() => Sign::End,
-            _ = self.interrupt.recv() => Sign::End,
-            _ = self.quit.recv() => Sign::End,
-            _ = self.go_on.recv() => Sign::GoOn,
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return Sign::End,
+                _ = self.hangup.recv() => return Sign::End,
+                _ = self.interrupt.recv() => {}
+                _ = self.quit.recv() => {}
+                _ = self.go_on.recv() => return Sign::GoOn,
+            }
+            if self.had_back.is_none_or(|back| back.elapsed() > LATE) {
+                return Sign::End;
+            }
         }
     }
 
@@ -148,6 +161,7 @@ impl Signals {
     fn forget_keys(&mut self) {
         while self.interrupt.recv().now_or_never().is_some() {}
         while self.quit.recv().now_or_never().is_some() {}
+        self.had_back = Some(Instant::now());
     }
 }
 

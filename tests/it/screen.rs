@@ -787,6 +787,9 @@ fn other_daemon(socket: std::path::PathBuf) -> std::thread::JoinHandle<()> {
                 let answer = match request["method"].as_str() {
                     Some("initialize") => json!({"jsonrpc": "2.0", "id": id, "error": {
                         "code": -32013, "message": "this daemon speaks protocol 0", "data": {"kind": "version"}}}),
+                    // As one does that knows no such method.
+                    Some("daemon/status") => json!({"jsonrpc": "2.0", "id": id, "error": {
+                        "code": -32601, "message": "method not found"}}),
                     _ => {
                         std::fs::remove_file(&socket).unwrap();
                         json!({"jsonrpc": "2.0", "id": id, "result": {}})

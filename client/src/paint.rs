@@ -127,6 +127,17 @@ pub(crate) fn tame(text: &str) -> String {
     out
 }
 
+/// What a program printed as a terminal would have left it, tame: a line that was begun again, as progress is, is the last
+/// one.
+pub(crate) fn printed(text: &str) -> String {
+    let left = |line: &str| {
+        let line = line.trim_end_matches('\r');
+        tame(line.rsplit('\r').next().unwrap_or(line))
+    };
+    let lines: Vec<String> = text.split('\n').map(left).collect();
+    lines.join("\n")
+}
+
 /// Text for a terminal, whoever made it: of all that steers one, colours alone stay.
 pub(crate) fn only_colours(text: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
@@ -190,6 +201,14 @@ mod tests {
     #[test]
     fn a_model_cannot_steer_the_terminal() {
         assert_eq!(tame("a\u{1b}[2Jb\r\u{7}\n\tc\u{9b}d"), "a[2Jb\n\tcd");
+    }
+
+    #[test]
+    fn progress_that_begins_its_line_again_leaves_the_last_one() {
+        assert_eq!(
+            printed("10%\r20%\r100%\ndone\r\n\r\nx\r"),
+            "100%\ndone\n\nx"
+        );
     }
 
     #[test]

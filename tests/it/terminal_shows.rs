@@ -344,3 +344,25 @@ fn a_call_of_a_program_may_be_allowed_for_the_program() {
     assert_eq!(events.of("approval_asked").len(), 1);
     assert_eq!(daemon.read("ran"), "1\n2\n3\n");
 }
+
+#[test]
+fn progress_that_a_tool_draws_over_itself_is_shown_as_it_stands() {
+    let name = "progress_that_a_tool_draws_over_itself_is_shown_as_it_stands";
+    let daemon = TestDaemon::allowing();
+    let Some(mut scene) = Scene::open(&daemon, name, (40, 15)) else {
+        return;
+    };
+    let program = "printf '10%%\\r20%%\\r30%%'; sleep 1000";
+    scene.start(&format!("do execute {}", json!({"command": program})));
+    scene.tmux.shows("it", "\n  30%\n");
+    scene.tmux.press("it", "C-c");
+    assert_eq!(scene.client.until_ended().last()["status"], "cancelled");
+    let program = "printf '\\033[2J1%%\\r99%%\\r\\ndone\\r\\n'; exit 3";
+    scene.start(&format!("do execute {}", json!({"command": program})));
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+    scene.tmux.shows("it", "\n  99%\n  done\n");
+    scene.tmux.press("it", "C-o");
+    let whole = scene.tmux.shows("it", "exit_status: 3");
+    let whole = whole.rsplit("result:").next().unwrap();
+    assert!(whole.contains("\n  99%\n  done\n"), "{whole}");
+}

@@ -3,7 +3,7 @@
 
 use super::diff::Diff;
 use super::results::{Lines, Results};
-use super::styled::clip;
+use super::styled::{clip, painted_width, width};
 use super::{cut, duration};
 use crate::paint::{Mark, Paint, Part, spell_out, tame};
 use protocol::id::CallId;
@@ -67,6 +67,8 @@ struct Call {
     most: Lines,
     lines: u64,
     tail: VecDeque<String>,
+    /// Whether what comes next is written over the last line.
+    returned: bool,
 }
 
 impl Calls {
@@ -105,6 +107,7 @@ impl Calls {
             most: self.results.of(name),
             lines: 0,
             tail: VecDeque::new(),
+            returned: false,
         };
         let line = match look.room {
             None => Some(new.line(look.paint)),
@@ -160,7 +163,7 @@ impl Calls {
     /// Takes what a call printed.
     pub(super) fn output(&mut self, call: &CallId, text: &str) {
         if let Some(call) = self.running.get_mut(call) {
-            call.print(&tame(text));
+            call.print(text);
         }
     }
 
@@ -259,8 +262,14 @@ impl Call {
         let mut parts = Vec::new();
         parts.extend(self.change.as_ref().map(Diff::summary));
         parts.extend(outcome(result));
-        parts.extend((self.printed() > 0).then(|| lines_of(self.printed())));
         parts.push(duration(ms));
+        if self.printed() > 0 {
+            let lines = lines_of(self.printed());
+            // What was called counts more than how much it printed.
+            if width(&parts.join(" · ")) + width(&lines) < room / 2 {
+                parts.insert(parts.len() - 1, lines);
+            }
+        }
         let behind = paint.dress(Part::Quiet, &format!(" · {}", parts.join(" · ")));
         let head = format!(
             "{margin}{} {} {}",
@@ -268,9 +277,7 @@ impl Call {
             paint.dress(Part::Tool, &self.name),
             self.brief
         );
-        let left = room
-            .saturating_sub(super::styled::painted_width(&behind))
-            .max(room / 2);
+        let left = room.saturating_sub(painted_width(&behind)).max(room / 3);
         let mut out = format!("{}{behind}", clip(head.trim_end(), left));
         let inner = format!("{margin}  ");
         let below = match &self.change {
@@ -292,18 +299,37 @@ impl Call {
     }
 
     fn print(&mut self, text: &str) {
-        let mut pieces = text.split('\n');
-        if let Some(first) = pieces.next() {
-            self.extend_last(first);
-        }
-        for piece in pieces {
-            self.tail.push_back(String::new());
-            self.lines += 1;
-            // One more than is shown: the last one is empty after a line break.
-            if self.tail.len() > self.most.most + 1 {
-                self.tail.pop_front();
+        for piece in text.split_inclusive(['\n', '\r']) {
+            let words = piece.trim_end_matches(['\n', '\r']);
+            if !words.is_empty() {
+                self.print_in_line(words);
             }
-            self.extend_last(piece);
+            match &piece[words.len()..] {
+                "\n" => self.end_line(),
+                "\r" => self.returned = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn print_in_line(&mut self, words: &str) {
+        let over = std::mem::take(&mut self.returned);
+        if let Some(last) = self.tail.back_mut().filter(|_| over) {
+            last.clear();
+        }
+        self.extend_last(&tame(words));
+    }
+
+    fn end_line(&mut self) {
+        self.returned = false;
+        if self.tail.is_empty() {
+            self.tail.push_back(String::new());
+        }
+        self.tail.push_back(String::new());
+        self.lines += 1;
+        // One more than is shown: the last one is empty after a line break.
+        if self.tail.len() > self.most.most + 1 {
+            self.tail.pop_front();
         }
     }
 

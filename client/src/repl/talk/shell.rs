@@ -99,7 +99,7 @@ impl Shell {
         result: Result<Map<String, Value>, Failure>,
     ) -> Option<Result<String, Failure>> {
         self.end(number)?;
-        Some(result.map(|result| crate::paint::tame(output(&result).trim_end())))
+        Some(result.map(|result| crate::paint::printed(output(&result).trim_end())))
     }
 
     fn end(&mut self, number: u64) -> Option<Own> {

@@ -3,7 +3,7 @@
 use super::{Talk, job, program};
 use crate::error::Failure;
 use crate::link::Link;
-use crate::paint::{Paint, Part, tame};
+use crate::paint::{Paint, Part, printed, tame};
 use crate::render::styled::{Break, Piece, paint_row, wrap};
 use crate::render::{Folded, What, thought_rows};
 use nu_ansi_term::Style;
@@ -195,7 +195,10 @@ fn broken(text: &str, room: usize) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();
     }
-    let pieces = [Piece::new(tame(text.trim_end_matches('\n')), Style::new())];
+    let pieces = [Piece::new(
+        printed(text.trim_end_matches('\n')),
+        Style::new(),
+    )];
     let rows = wrap(&pieces, room.saturating_sub(2), Break::Anywhere);
     rows.iter()
         .map(|row| format!("  {}", paint_row(Paint::Plain, row)))

@@ -191,6 +191,7 @@ async fn run(socket: Option<PathBuf>) -> anyhow::Result<()> {
     let service = Service {
         methods,
         urgent: rpc::URGENT,
+        waits: protocol::withdrawal::METHODS,
         limits: transport_limits(&config),
         connections,
         activity: activity.clone(),

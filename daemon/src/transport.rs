@@ -8,6 +8,7 @@ pub mod inside;
 pub mod listener;
 pub mod peer;
 pub mod request;
+mod withdraw;
 
 pub use context::Context;
 pub use listener::{ListenError, Listener, Place};
@@ -70,6 +71,8 @@ pub struct Service {
     pub methods: Methods,
     /// Methods that are taken even when a connection has all its calls in flight: those that end something.
     pub urgent: &'static [&'static str],
+    /// Methods that only wait or read: a call may be taken back, and ends with nothing done but what it had waited for.
+    pub waits: &'static [&'static str],
     /// Who may take how much.
     pub limits: Limits,
     /// How many are connected.

@@ -42,6 +42,8 @@ pub enum ErrorKind {
     Storage,
     /// -32013: the two sides speak different protocols; `daemon` and `client` have both versions.
     Version,
+    /// -32800: the client took the call back (`$/cancelRequest`) before it was answered.
+    Withdrawn,
 }
 
 impl ErrorKind {
@@ -63,6 +65,7 @@ impl ErrorKind {
             Self::Refused => -32011,
             Self::Storage => -32012,
             Self::Version => -32013,
+            Self::Withdrawn => -32800,
         }
     }
 }

@@ -34,3 +34,4 @@ pub mod tool;
 pub mod turn;
 pub mod unseen;
 pub mod version;
+pub mod withdrawal;

@@ -68,6 +68,16 @@ await call("approval/answer", { approval, answer: "allow" });
 assert.deepEqual((await next("done")).result, { content: "line 7 of the buffer", ok: true });
 assert.equal((await next("turn_ended")).status, "completed");
 
+// What waits is taken back with a token, as an extension does; what it waited for goes on.
+const { turn: waited } = await call("turn/start", { session, text: "wait 60000" });
+const source = new rpc.CancellationTokenSource();
+const waiting = connection.sendRequest("turn/wait", rpc.ParameterStructures.byName, { turn: waited }, source.token);
+setImmediate(() => source.cancel());
+await assert.rejects(waiting, (error) => error.code === -32800 && error.data.kind === "withdrawn");
+assert.equal((await call("session/get", { session })).state, "running");
+await call("turn/cancel", { session });
+assert.equal((await next("turn_ended")).status, "cancelled");
+
 // One that is stopped.
 await call("turn/start", { session, text: "wait 60000" });
 await call("turn/cancel", { session });

@@ -440,3 +440,101 @@ fn another_user_is_refused_even_where_the_modes_would_let_them_in() {
     assert!(!said.contains("\"result\""), "{said}");
     until_true("a line in the log", SOON, || daemon.log().contains("65534"));
 }
+
+#[test]
+fn a_call_that_is_taken_back_ends_and_is_answered_so() {
+    let daemon = TestDaemon::allowing();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    let turn = client.start(&session, "wait 60000")["turn"].clone();
+    let request = |id: &Value, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    let tell =
+        |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
+    let back = |client: &mut TestClient, id: &Value, spelt: (&str, &str)| {
+        client.send_raw(&tell(spelt.0, json!({spelt.1: id})));
+        let answer = client.take("the answer", |line| line["id"] == *id);
+        assert_eq!(answer["error"]["code"], -32800, "{answer}");
+        assert_eq!(answer["error"]["data"]["kind"], "withdrawn", "{answer}");
+    };
+    // By ids of all kinds, in both spellings, and again by one that was used before.
+    for (id, spelt) in [
+        (json!(900), ("$/cancelRequest", "id")),
+        (json!("wä\"it"), ("$/cancelRequest", "id")),
+        (json!(-1), ("$/cancel_request", "requestId")),
+        (json!(900), ("$/cancelRequest", "id")),
+    ] {
+        client.send_raw(&request(&id, "turn/wait", json!({"turn": turn})));
+        back(&mut client, &id, spelt);
+    }
+    // Not the turn that was waited for.
+    assert_eq!(
+        client.call("session/get", json!({"session": session}))["state"],
+        "running"
+    );
+    client.call("turn/cancel", json!({"session": session}));
+    client.until_ended();
+
+    // A tool's call ends, and the session knows.
+    let arguments = json!({"command": "echo $$ > pid; exec sleep 600"});
+    let run = json!({"session": session, "name": "execute", "arguments": arguments});
+    client.send_raw(&request(&json!("run"), "tool/run", run));
+    until_true("it runs", SOON, || !daemon.read("pid").is_empty());
+    back(&mut client, &json!("run"), ("$/cancelRequest", "id"));
+    let pid = daemon.read("pid").trim().parse().unwrap();
+    until_true("it has ended", SOON, || !harness::procfs::alive(pid));
+    let done = client.until_type("done");
+    assert_eq!(done.last()["result"]["ok"], false, "{:?}", done.last());
+
+    // Of a batch, that one alone.
+    let batch = json!([
+        request(&json!("a"), "session/get", json!({"session": session})),
+        request(
+            &json!("b"),
+            "tool/run",
+            json!({"session": session, "name": "execute", "arguments": {"command": "sleep 600"}})
+        ),
+    ]);
+    client.send_raw(&batch);
+    client.until_type("call_started");
+    client.send_raw(&tell("$/cancelRequest", json!({"id": "b"})));
+    let answers = client.take("the batch's answer", Value::is_array);
+    assert_eq!(answers[0]["result"]["id"], session.as_str());
+    assert_eq!(answers[1]["error"]["code"], -32800);
+}
+
+#[test]
+fn taking_back_what_is_not_there_or_has_an_effect_changes_nothing() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let back =
+        |params: Value| json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": params});
+    for params in [
+        json!({"id": 12345}),
+        json!({"id": null}),
+        json!({"id": {}}),
+        json!({}),
+        json!([7]),
+        Value::Null,
+    ] {
+        client.send_raw(&back(params));
+    }
+    // A prompt that was sent is carried out, and its answer says so.
+    let text = json!({"session": session, "text": "say on"});
+    client.send_raw(&json!({"jsonrpc": "2.0", "id": 5000, "method": "turn/start", "params": text}));
+    client.send_raw(&back(json!({"id": 5000})));
+    let started = client.take("the answer", |line| line["id"] == 5000);
+    assert!(started["result"]["turn"].is_string(), "{started}");
+    let turn = started["result"]["turn"].clone();
+    // One that has been answered is gone.
+    let ended = client.call("turn/wait", json!({"turn": turn}));
+    assert_eq!(ended["status"], "completed");
+    client.send_raw(&back(json!({"id": 5000})));
+    client.call("daemon/status", json!({}));
+    let stray = client.drain_within(Duration::from_millis(50));
+    assert!(
+        stray.iter().all(|line| line.get("error").is_none()),
+        "{stray:?}"
+    );
+}

@@ -60,10 +60,10 @@ impl ToolRpcServer for Rpc {
             audience,
             cancel.clone(),
         );
+        // Whoever takes the call back, or ties it to himself and has gone, gets no result.
+        let _tied = cancel.drop_guard();
         let result = match with_caller {
-            // Whoever has gone gets no result.
             Some(true) => {
-                let _tied = cancel.drop_guard();
                 tokio::select! {
                     result = running => result,
                     () = context.gone() => Err(SessionError::Stopping),

@@ -4,6 +4,7 @@
 use super::Service;
 use super::context::Context;
 use super::request::{self, Call, Content, Message, WireId, error_response};
+use super::withdraw::{self, Withdrawals};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use jsonrpsee::Extensions;
@@ -35,6 +36,8 @@ pub struct Dispatcher {
     stuck: AtomicBool,
     /// As many again for urgent methods, so that a flood of them is bounded too.
     urgent: Arc<Semaphore>,
+    /// Those in flight that the client may take back.
+    withdrawals: Withdrawals,
     subscriptions: BoundedSubscriptions,
     tasks: TaskTracker,
 }
@@ -64,6 +67,7 @@ impl Dispatcher {
             calls: Arc::new(Semaphore::new(calls)),
             stuck: AtomicBool::new(false),
             urgent: Arc::new(Semaphore::new(calls)),
+            withdrawals: Withdrawals::default(),
             subscriptions: BoundedSubscriptions::new(service.limits.subscriptions),
             service,
             context,
@@ -142,6 +146,7 @@ impl Dispatcher {
         match message {
             Message::Response => Ok(None),
             Message::Invalid(id, error) => Err(error_response(&id, error)),
+            Message::Call(call) if self.withdrawals.hear(&call) => Ok(None),
             Message::Call(call) => {
                 let id = call.id.clone();
                 match (self.prepare(call, arrival).await, id) {
@@ -167,7 +172,10 @@ impl Dispatcher {
             MethodCallback::Subscription(_) => {
                 self.subscription(name, callback, &call, &arrival, params, extensions)?
             }
-            plain => self.method(name, plain, call.id.clone(), params, extensions),
+            plain => {
+                let future = self.method(name, plain, call.id.clone(), params, extensions);
+                self.until_withdrawn(name, call.id.as_ref(), future)
+            }
         };
         let wanted = call.id;
         let guarded = AssertUnwindSafe(future).catch_unwind().map(move |answer| {
@@ -178,6 +186,27 @@ impl Dispatcher {
             future: guarded.boxed(),
             permit,
         })
+    }
+
+    /// Ends a call when its client takes it back, if it is one that may be: then nothing of it goes on.
+    fn until_withdrawn(
+        &self,
+        name: &'static str,
+        id: Option<&WireId>,
+        call: BoxFuture<'static, Option<Box<RawValue>>>,
+    ) -> BoxFuture<'static, Option<Box<RawValue>>> {
+        let Some(id) = id.filter(|_| self.service.waits.contains(&name)).cloned() else {
+            return call;
+        };
+        let place = self.withdrawals.enter(&id);
+        async move {
+            tokio::select! {
+                biased;
+                answer = call => answer,
+                () = place.withdrawn() => Some(error_response(&id, withdraw::error(name))),
+            }
+        }
+        .boxed()
     }
 
     async fn permit(&self, name: &'static str, arrival: &Arrival) -> Result<Permit, RpcError> {

@@ -38,6 +38,7 @@ impl Running {
             activity: Default::default(),
             methods: methods().unwrap().into(),
             urgent: &["release"],
+            waits: &["wait"],
             limits,
             connections: connections.clone(),
         };

@@ -1,6 +1,7 @@
 //! Which errors a method answers with, from the one table of codes. Must never know a code that the table does not.
 
 use crate::error::ErrorKind;
+use crate::withdrawal;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -76,6 +77,7 @@ const BESIDES: &[(ErrorKind, &[&str])] = &[
             "model/pull",
         ],
     ),
+    (ErrorKind::Withdrawn, withdrawal::METHODS),
     (
         ErrorKind::Refused,
         &["daemon/reload", "daemon/watch", "session/attach"],

@@ -56,6 +56,16 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// For servers that somebody named for this very session, who expects their tools with the first turn: it waits as long
+    /// as they may take to start.
+    #[must_use]
+    pub fn patient(self) -> Self {
+        Self {
+            wait_ms: self.wait_ms.max(self.start_ms),
+            ..self
+        }
+    }
+
     pub fn wait(&self) -> Duration {
         Duration::from_millis(self.wait_ms)
     }

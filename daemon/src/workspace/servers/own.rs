@@ -26,7 +26,7 @@ impl Workspace {
         let mut all = (*means.env).clone();
         all.extend(env.clone());
         let own = Own(Servers::around(Around {
-            settings: means.settings.clone(),
+            settings: means.settings.clone().patient(),
             env: Arc::new(all),
             mask: means.mask.clone(),
             tokens: means.tokens.clone(),

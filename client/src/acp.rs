@@ -3,6 +3,7 @@
 
 mod bridge;
 mod convert;
+mod incoming;
 mod peer;
 mod stdio;
 
@@ -11,11 +12,10 @@ use crate::error::Failure;
 use crate::link::Link;
 use crate::open::Model;
 use bridge::Bridge;
-use convert::error::{Error, invalid_request, parse_error};
+use convert::error;
+use incoming::{Inbox, Incoming};
 use peer::{Peer, Responder};
-use protocol::framing::{DEFAULT_LIMIT, Decoder, FrameError, Style};
-use protocol::{head, surrogate};
-use serde_json::Value;
+use std::io::IsTerminal as _;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::{JoinSet, LocalSet};
@@ -34,33 +34,57 @@ pub(crate) struct Wishes {
 /// Serves whoever started this process, until standard input ends.
 pub(crate) async fn serve(link: Rc<Link>, wishes: Wishes) -> Result<(), Failure> {
     let local = LocalSet::new();
-    local.run_until(talk(link, wishes)).await
+    let served = |peer| {
+        let bridge = Bridge::new(link, peer, wishes);
+        bridge.watch_link();
+        Seen::Served(bridge)
+    };
+    local.run_until(talk(served)).await
 }
 
-async fn talk(link: Rc<Link>, wishes: Wishes) -> Result<(), Failure> {
+/// Tells whoever started this process why there is no daemon: each request is answered with it, until standard input ends.
+pub(crate) async fn refuse(failure: Failure) -> Result<(), Failure> {
+    // A person who tries it out is told at once.
+    if std::io::stdin().is_terminal() {
+        return Err(failure);
+    }
+    let local = LocalSet::new();
+    let why = failure.clone();
+    local.run_until(talk(|_| Seen::Refused(why))).await?;
+    Err(failure)
+}
+
+/// What becomes of what the editor asks.
+enum Seen {
+    Served(Rc<Bridge>),
+    Refused(Failure),
+}
+
+async fn talk(seen: impl FnOnce(Rc<Peer>) -> Seen) -> Result<(), Failure> {
     let mut input = stdio::input();
     let output = stdio::output();
     let peer = Rc::new(Peer::new(output.frames.clone()));
-    let bridge = Bridge::new(link, Rc::clone(&peer), wishes);
     let mut desk = Desk {
-        bridge,
+        seen: seen(Rc::clone(&peer)),
         peer,
         work: JoinSet::new(),
     };
-    let mut decoder = Decoder::with_style(DEFAULT_LIMIT, Style::Lines);
+    let mut inbox = Inbox::new();
     loop {
         tokio::select! {
             chunk = input.recv() => match chunk {
-                Some(chunk) => decoder.push(&chunk),
+                Some(chunk) => inbox.push(&chunk),
                 None => break,
             },
             () = output.frames.closed() => return Ok(()),
         }
-        while desk.read_one(&mut decoder)? {}
+        while let Some(message) = inbox.next()? {
+            desk.take(message);
+        }
         while desk.work.try_join_next().is_some() {}
     }
-    if let Ok(Some(frame)) = decoder.finish() {
-        desk.take(&frame);
+    if let Some(message) = inbox.finish() {
+        desk.take(message);
     }
     // What was asked before the end is still answered, but for turns: they go on without this process.
     let rest = async { while desk.work.join_next().await.is_some() {} };
@@ -71,68 +95,50 @@ async fn talk(link: Rc<Link>, wishes: Wishes) -> Result<(), Failure> {
 
 /// Where messages are taken.
 struct Desk {
-    bridge: Rc<Bridge>,
+    seen: Seen,
     peer: Rc<Peer>,
     /// Requests and notifications that are being seen to.
     work: JoinSet<()>,
 }
 
 impl Desk {
-    /// Takes one message out of the decoder; false when there is no whole one.
-    fn read_one(&mut self, decoder: &mut Decoder) -> Result<bool, Failure> {
-        match decoder.next_frame() {
-            Ok(Some(frame)) => self.take(&frame),
-            Ok(None) => return Ok(false),
-            Err(FrameError::TooLong { limit, head }) => {
-                let error = invalid_request(&format!("a message may have {limit} bytes"));
-                let id = head::id(&head).and_then(|id| serde_json::from_str(id.get()).ok());
-                self.refuse(id.unwrap_or(Value::Null), error);
+    /// What one message asks for begins here, in the order of their coming; it ends when it ends.
+    fn take(&mut self, message: Incoming) {
+        match message {
+            Incoming::Request { id, method, params } => {
+                let reply = Responder::new(Rc::clone(&self.peer), id);
+                self.request(method, params, reply);
             }
-            Err(FrameError::Lost(why)) => {
-                return Err(Failure::new(format!("cannot read standard input: {why}")));
+            Incoming::Notification { method, params } => {
+                if let Seen::Served(bridge) = &self.seen {
+                    let bridge = Rc::clone(bridge);
+                    let work = async move { bridge.notification(&method, params).await };
+                    self.work.spawn_local(work);
+                }
+            }
+            Incoming::Answer { id, message } => self.peer.answered(&id, message),
+            Incoming::Refused { id, error } => {
+                let reply = Responder::new(Rc::clone(&self.peer), id);
+                self.refuse(reply, error);
             }
         }
-        Ok(true)
     }
 
-    /// What one message asks for begins here, in the order of their coming; it ends when it ends.
-    fn take(&mut self, frame: &[u8]) {
-        if frame.iter().all(u8::is_ascii_whitespace) {
-            return;
-        }
-        let mut message = match serde_json::from_slice(&surrogate::mend(frame)) {
-            Ok(Value::Object(message)) => message,
-            Ok(_) => {
-                let error = invalid_request("a message is one JSON object");
-                return self.refuse(Value::Null, error);
-            }
-            Err(error) => {
-                return self.refuse(Value::Null, parse_error(&error.to_string()));
-            }
-        };
-        let params = message.remove("params").unwrap_or(Value::Null);
-        let bridge = Rc::clone(&self.bridge);
-        match (message.remove("method"), message.remove("id")) {
-            (Some(Value::String(method)), Some(id)) => {
-                let reply = Responder::new(Rc::clone(&self.peer), id);
+    fn request(&mut self, method: String, params: serde_json::Value, reply: Responder) {
+        match &self.seen {
+            Seen::Served(bridge) => {
+                let bridge = Rc::clone(bridge);
                 let work = async move { bridge.request(&method, params, reply).await };
                 self.work.spawn_local(work);
             }
-            (Some(Value::String(method)), None) => {
-                let work = async move { bridge.notification(&method, params).await };
-                self.work.spawn_local(work);
+            Seen::Refused(failure) => {
+                let error = error::from(failure.clone());
+                self.refuse(reply, error);
             }
-            (None, Some(id)) => self.peer.answered(&id, message),
-            (Some(_), id) => {
-                let error = invalid_request("a method is a string");
-                self.refuse(id.unwrap_or(Value::Null), error);
-            }
-            (None, None) => self.refuse(Value::Null, invalid_request("no method and no id")),
         }
     }
 
-    fn refuse(&mut self, id: Value, error: Error) {
-        let reply = Responder::new(Rc::clone(&self.peer), id);
+    fn refuse(&mut self, reply: Responder, error: error::Error) {
         self.work
             .spawn_local(async move { reply.send(Err::<(), _>(error)).await });
     }

@@ -151,15 +151,18 @@ fn run(cli: Cli) -> Result<(), Failure> {
         .clone()
         .or_else(|| named().filter(|_| cli.socket.is_none()));
     let host = host.filter(|host| !host.is_empty());
-    let place = Place::find(cli.socket.clone(), host.as_deref())?;
+    let place = Place::find(cli.socket.clone(), host.as_deref());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let result = match cli.version {
-        true => runtime.block_on(tell_versions(place)),
+        true => runtime.block_on(tell_versions(place?)),
         false => {
             let command = cli.command()?;
-            runtime.block_on(command.run(place))
+            match place {
+                Ok(place) => runtime.block_on(command.run(place)),
+                Err(failure) => runtime.block_on(command.nowhere(failure)),
+            }
         }
     };
     // A thread that waits for the terminal must not hold up the end.

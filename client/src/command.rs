@@ -135,6 +135,17 @@ impl Command {
     }
 }
 
+impl Command {
+    /// What is done where not even a place for a daemon can be found.
+    pub(crate) async fn nowhere(self, failure: Failure) -> Result<(), Failure> {
+        match self {
+            Self::Acp(_) => crate::acp::refuse(failure).await,
+            Self::Mcp(_) => crate::mcp::refuse(failure).await,
+            _ => Err(failure),
+        }
+    }
+}
+
 /// A connection for a command: to a daemon that speaks our protocol, started if need be.
 async fn link(place: Place) -> Result<Rc<Link>, Failure> {
     let open = || Link::open(place.clone(), Start::IfNeeded, Speak::Ours);
@@ -147,4 +158,10 @@ async fn link(place: Place) -> Result<Rc<Link>, Failure> {
         true => Ok(Rc::new(open().await?)),
         false => Err(failure),
     }
+}
+
+/// The same for what other programs start: nobody is asked anything.
+async fn link_unasked(place: Place) -> Result<Rc<Link>, Failure> {
+    let link = Link::open(place, Start::IfNeeded, Speak::Ours).await?;
+    Ok(Rc::new(link))
 }

@@ -85,6 +85,14 @@ impl Failure {
         self
     }
 
+    /// What failed with what to do about it, in one line.
+    pub(crate) fn whole(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{} ({hint})", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// Whether it was the connection that went away, and not an answer.
     pub(crate) fn is_disconnect(&self) -> bool {
         self.exit == Exit::Unreachable && self.kind.is_none()

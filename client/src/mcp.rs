@@ -10,6 +10,7 @@ use crate::approval::{self, Question, Reply};
 use crate::error::Failure;
 use crate::follow::Follow;
 use crate::link::Link;
+use crate::out;
 use crate::paint::Paint;
 use calls::{Calls, Made};
 use futures_util::StreamExt;
@@ -18,11 +19,11 @@ use input::Input;
 use protocol::event::{Event, EventKind};
 use protocol::id::{CallId, SessionId};
 use protocol::session::Session;
-use protocol::surrogate;
 use protocol::tool::{ToolList, ToolRpcClient};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::future::Future;
+use std::io::IsTerminal as _;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -34,6 +35,10 @@ const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-
 const LOOK: Duration = Duration::from_secs(30);
 /// How long calls that nobody waits for any more are stopped at the end.
 const END: Duration = Duration::from_secs(2);
+/// How long what the client asked for before it closed stdin may take to be answered.
+const REST: Duration = Duration::from_secs(10);
+/// How often it is looked meanwhile whether anybody is left to read that.
+const GLANCE: Duration = Duration::from_millis(200);
 /// The most that one notice of progress says, in characters.
 const SAID: usize = 2000;
 
@@ -68,6 +73,25 @@ pub(crate) struct Server {
     asks: bool,
     /// The tools as the client knows them.
     known: Option<Value>,
+    /// How many lists of them the client waits for.
+    listing: usize,
+}
+
+/// Tells the client why there is nothing to serve: each of its requests is answered with it, until it closes stdin.
+pub(crate) async fn refuse(failure: Failure) -> Result<(), Failure> {
+    if std::io::stdin().is_terminal() {
+        return Err(failure);
+    }
+    let why = failure.whole();
+    let mut input = Input::start();
+    while let Some(line) = input.next().await {
+        for message in wire::messages(&line?) {
+            if let Ok(Incoming::Request { id, .. }) = message {
+                fault(&id, -32603, &why)?;
+            }
+        }
+    }
+    Err(failure)
 }
 
 impl Server {
@@ -84,6 +108,7 @@ impl Server {
             next: 0,
             asks: false,
             known: None,
+            listing: 0,
         }
     }
 
@@ -107,24 +132,19 @@ impl Server {
                 _ = look.tick(), if self.known.is_some() => self.list(None),
             }
         }
-        self.leave().await;
-        Ok(())
+        self.leave().await
     }
 
     fn take(&mut self, line: &str) -> Result<(), Failure> {
-        let line = surrogate::mend(line.as_bytes());
-        let message: Value = match serde_json::from_slice(&line) {
-            Ok(message) => message,
-            Err(error) => return fault(&Value::Null, -32700, &format!("this is no JSON: {error}")),
-        };
-        match message {
-            Value::Array(batch) => batch.into_iter().try_for_each(|one| self.message(one)),
-            one => self.message(one),
-        }
+        let messages = wire::messages(line);
+        messages.into_iter().try_for_each(|one| match one {
+            Ok(message) => self.message(message),
+            Err(error) => fault(&Value::Null, -32700, &format!("this is no JSON: {error}")),
+        })
     }
 
-    fn message(&mut self, message: Value) -> Result<(), Failure> {
-        match Incoming::of(message) {
+    fn message(&mut self, message: Incoming) -> Result<(), Failure> {
+        match message {
             Incoming::Request { id, method, params } => self.request(id, &method, params),
             Incoming::Notification { method, params } => {
                 if method == "notifications/cancelled" {
@@ -172,6 +192,7 @@ impl Server {
 
     /// Asks for the tools; without an id only to see whether they are others.
     fn list(&mut self, id: Option<Value>) {
+        self.listing += usize::from(id.is_some());
         let (link, session) = (Rc::clone(&self.link), self.session.clone());
         self.work.push(Box::pin(async move {
             let listed = link
@@ -209,6 +230,9 @@ impl Server {
     }
 
     fn came(&mut self, came: Came) -> Result<(), Failure> {
+        if let Came::Listed(Some(_), _) = &came {
+            self.listing -= 1;
+        }
         match came {
             Came::Nothing => Ok(()),
             Came::Called(key, result) => {
@@ -324,14 +348,33 @@ impl Server {
         }));
     }
 
-    /// What the client began and nobody waits for any more is stopped.
-    async fn leave(self) {
-        let stopping = self
-            .calls
-            .running()
-            .map(|call| stop(Rc::clone(&self.link), self.session.clone(), call));
-        let all = futures_util::future::join_all(stopping);
-        let _ = tokio::time::timeout(END, all).await;
+    /// What the client asked for is still answered, for a while. What takes longer is stopped, and answered with that.
+    async fn leave(mut self) -> Result<(), Failure> {
+        if self.answer_rest(REST).await? {
+            return Ok(());
+        }
+        let running: Vec<_> = self.calls.running().collect();
+        running.into_iter().for_each(|call| self.stop(call));
+        self.answer_rest(END).await.map(drop)
+    }
+
+    /// False when something is left, and nobody to wait for it or no time.
+    async fn answer_rest(&mut self, limit: Duration) -> Result<bool, Failure> {
+        let end = tokio::time::sleep(limit);
+        tokio::pin!(end);
+        let mut glance = tokio::time::interval(GLANCE);
+        while self.listing > 0 || self.calls.are_due() {
+            tokio::select! {
+                biased;
+                event = self.follow.next() => self.happened(&event?).await?,
+                Some(came) = self.work.next() => self.came(came)?,
+                () = &mut end => return Ok(false),
+                _ = glance.tick() => if out::is_unread() {
+                    return Ok(false);
+                },
+            }
+        }
+        Ok(true)
     }
 }
 

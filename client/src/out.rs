@@ -2,6 +2,7 @@
 
 use crate::error::Failure;
 use crate::paint::only_colours;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -24,6 +25,18 @@ pub(crate) fn columns() -> Option<usize> {
     let terminal = io::stdout().is_terminal();
     let (columns, _) = crossterm::terminal::size().ok().filter(|_| terminal)?;
     (columns > 1).then(|| usize::from(columns) - 1)
+}
+
+/// Whether whoever read stdout has gone, so that nothing more can be told.
+pub(crate) fn is_unread() -> bool {
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec::default();
+    let ready = poll(&mut polled, Some(&now));
+    ready.is_ok_and(|count| count > 0)
+        && polled[0]
+            .revents()
+            .intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// A value on stdout, one line of JSON.

@@ -314,6 +314,37 @@ pub struct Image {
     pub data: String,
 }
 
+/// Pictures that every vendor takes.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+impl Image {
+    /// Why it is no picture that every vendor takes. One that none takes spoils the request it stands in, and every later
+    /// one of the conversation.
+    pub fn fault(&self) -> Option<String> {
+        let kind = self.mime_type.as_str();
+        match PICTURES.contains(&kind) {
+            false => Some(format!(
+                "a picture is one of {}, not {kind:?}",
+                PICTURES.join(", ")
+            )),
+            true if !is_base64(&self.data) => {
+                Some("a picture's data is Base64, and not empty".to_owned())
+            }
+            true => None,
+        }
+    }
+}
+
+/// The usual alphabet, filled up to a multiple of four.
+fn is_base64(text: &str) -> bool {
+    let filled = text.trim_end_matches('=');
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    !filled.is_empty()
+        && text.len().is_multiple_of(4)
+        && text.len() - filled.len() <= 2
+        && filled.bytes().all(plain)
+}
+
 /// How grave a notice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -357,5 +388,38 @@ impl TurnStatus {
             Self::Refused => "refused",
             Self::MaxRounds => "max_rounds",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Image;
+
+    #[test]
+    fn only_a_kind_that_every_vendor_takes_in_base64_is_a_picture() {
+        let fault = |kind: &str, data: &str| {
+            let image = Image {
+                mime_type: kind.to_owned(),
+                data: data.to_owned(),
+            };
+            image.fault()
+        };
+        for data in ["aGk=", "aA==", "aGkh", "+/+/"] {
+            assert_eq!(fault("image/png", data), None, "{data}");
+        }
+        let wrong = [
+            "",
+            "====",
+            "aGk",
+            "a===",
+            "!!!!",
+            "aG k",
+            "a=k=",
+            "data:image/png;base64,aGk=",
+        ];
+        for data in wrong {
+            assert!(fault("image/png", data).is_some(), "{data}");
+        }
+        assert!(fault("image/svg+xml", "aGk=").is_some());
     }
 }

@@ -151,9 +151,13 @@ resource! {
             model: Option<String>,
         ) -> Result<Recorded, ErrorObjectOwned>;
 
-        /// What the provider's server offers.
+        /// What the provider's server offers; with `cwd` of a provider in that directory, which may be a plugin's there.
         #[method(name = "models", param_kind = map)]
-        async fn models(&self, name: String) -> Result<Vec<ModelInfo>, ErrorObjectOwned>;
+        async fn models(
+            &self,
+            name: String,
+            cwd: Option<String>,
+        ) -> Result<Vec<ModelInfo>, ErrorObjectOwned>;
 
         /// Live instances.
         #[method(name = "instances", param_kind = map)]

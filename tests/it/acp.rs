@@ -322,7 +322,8 @@ fn a_cancel_right_behind_its_prompt_ends_the_turn() {
         .client()
         .call("session/get", json!({"session": session}));
     assert_eq!(now["state"], "running");
-    editor.notify("$/cancel_request", json!({"requestId": first}));
+    // As libraries for language servers spell it.
+    editor.notify("$/cancelRequest", json!({"id": first}));
     assert_eq!(editor.response(first).unwrap()["stopReason"], "cancelled");
     let (stop, _) = editor.turn(&session, "say still here");
     assert_eq!(stop, "end_turn");

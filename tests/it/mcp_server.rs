@@ -243,3 +243,37 @@ fn what_is_no_message_is_answered_and_the_next_one_counts() {
     let answer = client.until("an answer", |one| one["id"] == nameless);
     assert_eq!(answer["error"]["code"], -32602);
 }
+
+#[test]
+fn what_was_asked_before_the_end_of_input_is_answered() {
+    let daemon = daemon(&json!({"execute": "allow"}));
+    for _ in 0..5 {
+        let mut client = start(&daemon, &[], &json!({}));
+        let list = client.send("tools/list", json!({}));
+        let call = client.send("tools/call", execute("sleep 0.3; echo late"));
+        client.close();
+        assert!(client.result(list)["tools"].is_array());
+        let late = client.result(call);
+        assert_eq!(late["structuredContent"]["content"], "late\n", "{late}");
+        assert!(client.end());
+    }
+}
+
+#[test]
+fn a_client_is_told_why_there_is_nothing_to_serve() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("config").join("config.toml"), "nonsense = [").unwrap();
+    let mut command = std::process::Command::new(&harness::binaries::binaries().client);
+    sandbox.apply(&mut command);
+    command.arg("mcp").stderr(std::process::Stdio::null());
+    command.stdin(std::process::Stdio::piped());
+    command.stdout(std::process::Stdio::piped());
+    let mut client = McpClient::of(command);
+    for method in ["initialize", "tools/list"] {
+        let id = client.send(method, json!({}));
+        let answer = client.until("an answer", |one| one["id"] == id);
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains("config.toml"), "{message}");
+    }
+    assert_eq!(client.exit().and_then(|status| status.code()), Some(3));
+}

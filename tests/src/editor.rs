@@ -41,6 +41,11 @@ impl Editor {
             .args(arguments)
             .env("DWELL_SOCKET", daemon.socket())
             .env("DWELL_PROVIDER", "script");
+        Self::of(command)
+    }
+
+    /// Starts an agent with this command and says nothing yet.
+    pub fn of(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -6,8 +6,9 @@ use crate::sandbox::Sandbox;
 use crate::wait::{SOON, until_true};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
@@ -68,6 +69,28 @@ impl McpClient {
         sandbox.apply(&mut command);
         command.arg("--socket").arg(socket).arg("mcp").args(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut client = Self::of(command);
+        let params = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"},
+        });
+        let hello = client.call("initialize", params);
+        assert_eq!(hello["protocolVersion"], "2025-06-18", "{hello}");
+        client.tell("notifications/initialized", json!({}));
+        client
+    }
+
+    /// Starts it with this command, its streams piped, and says nothing yet. A shell that began this test in the background
+    /// has Ctrl-C ignored; it counts all the same.
+    pub fn of(mut command: Command) -> Self {
+        // SAFETY: signal is async-signal-safe, and nothing else runs between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                Ok(())
+            });
+        }
         let mut child = command.stderr(Stdio::null()).spawn().expect("dwell runs");
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
         let (send, lines) = sync_channel(1000);
@@ -80,21 +103,12 @@ impl McpClient {
                 }
             }
         });
-        let mut client = Self {
+        Self {
             child,
             lines,
             kept: Vec::new(),
             next: 0,
-        };
-        let params = json!({
-            "protocolVersion": "2025-06-18",
-            "capabilities": capabilities,
-            "clientInfo": {"name": "test", "version": "1"},
-        });
-        let hello = client.call("initialize", params);
-        assert_eq!(hello["protocolVersion"], "2025-06-18", "{hello}");
-        client.tell("notifications/initialized", json!({}));
-        client
+        }
     }
 
     /// Sends a request; its number.
@@ -161,15 +175,24 @@ impl McpClient {
         &self.kept
     }
 
-    /// Closes its stdin, and waits for its end.
-    pub fn end(mut self) -> bool {
+    /// Closes its stdin; what it says then can be waited for.
+    pub fn close(&mut self) {
         drop(self.child.stdin.take());
+    }
+
+    /// Closes its stdin, and waits for its end.
+    pub fn end(self) -> bool {
+        self.exit().is_some_and(|status| status.success())
+    }
+
+    pub fn exit(mut self) -> Option<ExitStatus> {
+        self.close();
         let mut status = None;
         until_true("it ends", SOON, || {
             status = self.child.try_wait().expect("it is ours");
             status.is_some()
         });
-        status.is_some_and(|status| status.success())
+        status
     }
 }
 

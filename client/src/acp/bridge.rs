@@ -1,8 +1,10 @@
 //! The protocol's methods as calls of the daemon: one line each in a table. Must never keep what the daemon knows, but
 //! for which sessions this editor has open.
 
+mod catalogue;
 mod choices;
 mod hear;
+mod lost;
 mod old;
 mod open;
 mod prompt;
@@ -22,7 +24,7 @@ use agent_client_protocol_schema::v1::{
     PromptCapabilities, SessionCapabilities, SessionCloseCapabilities, SessionDeleteCapabilities,
     SessionListCapabilities, SessionResumeCapabilities,
 };
-use choices::Catalogue;
+use catalogue::Catalogue;
 use protocol::id::SessionId;
 use protocol::session::SessionRpcClient;
 use protocol::version::RELEASE;
@@ -94,15 +96,21 @@ impl Bridge {
                     open.cancel().await;
                 }
             }
-            "$/cancel_request" => {
-                let all: Vec<_> = self.open.borrow().values().cloned().collect();
-                for open in all {
-                    open.withdraw(|one| one.reply.is(&params["requestId"]))
-                        .await;
-                }
-            }
+            // In the protocol's spelling, and as libraries for language servers send it by themselves.
+            "$/cancel_request" => self.withdraw(&params["requestId"]).await,
+            "$/cancelRequest" => self.withdraw(&params["id"]).await,
             _ => {}
         }
+    }
+
+    async fn withdraw(&self, request: &Value) {
+        for open in self.all_open() {
+            open.withdraw(|one| one.reply.is(request)).await;
+        }
+    }
+
+    fn all_open(&self) -> Vec<Rc<Open>> {
+        self.open.borrow().values().cloned().collect()
     }
 
     fn initialize(&self, params: Value) -> Result<Value, Error> {
@@ -110,7 +118,6 @@ impl Bridge {
         let session = asked.client_capabilities.session;
         let notices = session.and_then(|session| session.notices);
         self.notices.set(notices.is_some());
-        self.catalogue.look();
         let sessions = SessionCapabilities::new()
             .list(SessionListCapabilities::new())
             .delete(SessionDeleteCapabilities::new())

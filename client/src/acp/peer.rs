@@ -2,8 +2,10 @@
 //! are made. Must never know a method.
 
 use super::convert::error::Error;
+use super::incoming::Id;
 use protocol::framing::{Style, encode};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -60,9 +62,8 @@ impl Peer {
 
     /// The answer to one of ours. One that nobody waits for is no fault: it crossed our taking the question back.
     pub(super) fn answered(&self, id: &Value, mut message: Map<String, Value>) {
-        let waiting = id
-            .as_u64()
-            .and_then(|id| self.waiting.borrow_mut().remove(&id));
+        let number = id.as_u64().or_else(|| whole(id.as_f64()?));
+        let waiting = number.and_then(|id| self.waiting.borrow_mut().remove(&id));
         let Some(waiting) = waiting else { return };
         let answer = match message.remove("error") {
             None | Some(Value::Null) => Ok(message.remove("result").unwrap_or(Value::Null)),
@@ -71,37 +72,61 @@ impl Peer {
         let _ = waiting.send(answer);
     }
 
-    async fn send(&self, message: &Value) {
-        let text = message.to_string();
+    async fn send(&self, message: &impl Serialize) {
+        // Maps with names that are texts, and nothing else: they can always be written.
+        let text = serde_json::to_vec(message).unwrap_or_default();
         let mut frame = Vec::with_capacity(text.len() + 1);
-        encode(Style::Lines, text.as_bytes(), &mut frame);
+        encode(Style::Lines, &text, &mut frame);
         // Nobody is left to tell when the editor has gone; the loop that reads sees it too.
         let _ = self.frames.send(frame).await;
     }
 }
 
+/// The number of one of our requests, where a library writes all its numbers with a point.
+fn whole(number: f64) -> Option<u64> {
+    let text = number.to_string();
+    text.parse().ok()
+}
+
 /// The way back for one request.
 pub(super) struct Responder {
     peer: Rc<Peer>,
-    id: Value,
+    id: Id,
+}
+
+/// An answer.
+#[derive(Serialize)]
+struct Response<'a, T: Serialize> {
+    jsonrpc: &'static str,
+    id: &'a RawValue,
+    #[serde(flatten)]
+    result: Outcome<T>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome<T: Serialize> {
+    Result(T),
+    Error(Error),
 }
 
 impl Responder {
-    pub(super) fn new(peer: Rc<Peer>, id: Value) -> Self {
+    pub(super) fn new(peer: Rc<Peer>, id: Id) -> Self {
         Self { peer, id }
     }
 
     /// Whether this is the request that the editor knows by `id`.
     pub(super) fn is(&self, id: &Value) -> bool {
-        self.id == *id
+        self.id.is(id)
     }
 
     /// Answers. Once: it takes itself.
     pub(super) async fn send(self, result: Result<impl Serialize, Error>) {
-        let message = match result {
-            Ok(result) => json!({"jsonrpc": "2.0", "id": self.id, "result": result}),
-            Err(error) => json!({"jsonrpc": "2.0", "id": self.id, "error": error}),
+        let response = Response {
+            jsonrpc: "2.0",
+            id: self.id.as_json(),
+            result: result.map_or_else(Outcome::Error, Outcome::Result),
         };
-        self.peer.send(&message).await;
+        self.peer.send(&response).await;
     }
 }

@@ -23,5 +23,9 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         model: args.model,
         agent: args.agent,
     };
-    acp::serve(super::link(place).await?, wishes).await
+    match super::link_unasked(place).await {
+        Ok(link) => acp::serve(link, wishes).await,
+        // An editor shows what its requests are answered, and hardly how the process ended.
+        Err(failure) => acp::refuse(failure).await,
+    }
 }

@@ -26,9 +26,16 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-/// Serves until stdin ends.
+/// Serves until stdin ends. A client is told why not by the answers to its requests: it hardly shows how this ended.
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
-    let link = super::link(place).await?;
+    match ready(args, place).await {
+        Ok(server) => server.serve().await,
+        Err(failure) => crate::mcp::refuse(failure).await,
+    }
+}
+
+async fn ready(args: Args, place: Place) -> Result<Server, Failure> {
+    let link = super::link_unasked(place).await?;
     let session = match &args.session {
         Some(word) => select::session(&link, word).await?,
         None => own(&link).await?,
@@ -39,7 +46,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         true => Consent::All,
         false => Consent::Tools(args.allow),
     };
-    Server::new(link, &session, consent).serve().await
+    Ok(Server::new(link, &session, consent))
 }
 
 /// This directory's newest that was made for this, or a new one.

@@ -17,8 +17,8 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
+    let here = link.place().here()?;
     let Some(name) = args.name else {
-        let here = link.place().here()?;
         let all = link
             .call(async |client| ProviderRpcClient::list(client, Some(here.clone())).await)
             .await?;
@@ -33,7 +33,9 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         });
     };
     let models = link
-        .call(async |client| ProviderRpcClient::models(client, name.clone()).await)
+        .call(async |client| {
+            ProviderRpcClient::models(client, name.clone(), Some(here.clone())).await
+        })
         .await?;
     models.iter().try_for_each(|one| match args.json {
         true => out::json(one),

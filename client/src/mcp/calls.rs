@@ -99,6 +99,11 @@ impl Calls {
         made.call.clone()
     }
 
+    /// Whether the client waits for any.
+    pub(super) fn are_due(&self) -> bool {
+        self.0.values().any(|made| !made.cancelled)
+    }
+
     pub(super) fn running(&self) -> impl Iterator<Item = CallId> {
         self.0.values().filter_map(|made| made.call.clone())
     }

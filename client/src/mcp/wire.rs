@@ -2,6 +2,7 @@
 
 use crate::error::Failure;
 use crate::out;
+use protocol::surrogate;
 use serde_json::{Value, json};
 
 /// A message that came.
@@ -39,6 +40,15 @@ impl Incoming {
             },
             _ => Self::Nonsense,
         }
+    }
+}
+
+/// What one line holds: a message, or several in a list.
+pub(super) fn messages(line: &str) -> Vec<Result<Incoming, serde_json::Error>> {
+    match serde_json::from_slice(&surrogate::mend(line.as_bytes())) {
+        Ok(Value::Array(batch)) => batch.into_iter().map(|one| Ok(Incoming::of(one))).collect(),
+        Ok(one) => vec![Ok(Incoming::of(one))],
+        Err(error) => vec![Err(error)],
     }
 }
 

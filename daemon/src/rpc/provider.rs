@@ -38,8 +38,13 @@ impl ProviderRpcServer for Rpc {
         )
     }
 
-    async fn models(&self, name: String) -> Result<Vec<ModelInfo>, ErrorObjectOwned> {
-        self.sessions().models(&name).await.map_err(fail)
+    async fn models(
+        &self,
+        name: String,
+        cwd: Option<String>,
+    ) -> Result<Vec<ModelInfo>, ErrorObjectOwned> {
+        let models = self.sessions().models(&name, cwd.as_deref()).await;
+        models.map_err(fail)
     }
 
     async fn instances(&self) -> Result<Vec<ProviderInstance>, ErrorObjectOwned> {

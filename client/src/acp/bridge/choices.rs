@@ -1,35 +1,18 @@
-//! What a person may choose in the editor: provider, model, and what is done about questions. Must never offer what cannot
-//! be had: a provider is offered when it answers.
+//! What a person chooses in the editor: provider, model, and what is done about questions. Must never take silence for a
+//! choice.
 
+use super::catalogue::{DEFAULT, MODEL, PROVIDER};
 use super::{Bridge, answer, read};
 use crate::acp::convert::error::{self, Error};
-use crate::link::Link;
 use agent_client_protocol_schema::v1::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode,
     SessionModeState, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
     SetSessionModeRequest, SetSessionModeResponse,
 };
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
-use protocol::provider::{ProviderInfo, ProviderRpcClient};
-use protocol::session::Session;
+use protocol::provider::ProviderRpcClient;
 use serde_json::Value;
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::rc::Rc;
-use std::time::Duration;
-use tokio::sync::watch;
-use tokio::task::spawn_local;
 
-const PROVIDER: &str = "provider";
-const MODEL: &str = "model";
 const MODE: &str = "mode";
-
-/// The choice of whatever model a provider takes by itself.
-const DEFAULT: &str = "default";
-
-/// How long an answer waits for providers that have not answered; they are offered later.
-const PATIENCE: Duration = Duration::from_millis(800);
 
 /// What is done about questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,122 +72,8 @@ impl Mode {
     }
 }
 
-/// The providers that answer, and their models.
-pub(super) struct Catalogue {
-    link: Rc<Link>,
-    found: RefCell<HashMap<String, Vec<String>>>,
-    /// In the daemon's order.
-    names: RefCell<Vec<ProviderInfo>>,
-    /// Whether all have answered.
-    done: watch::Sender<bool>,
-}
-
-impl Catalogue {
-    pub(super) fn new(link: Rc<Link>) -> Rc<Self> {
-        Rc::new(Self {
-            link,
-            found: RefCell::default(),
-            names: RefCell::default(),
-            done: watch::Sender::new(false),
-        })
-    }
-
-    /// Asks all of them, in the background.
-    pub(super) fn look(self: &Rc<Self>) {
-        let this = Rc::clone(self);
-        spawn_local(async move {
-            let listed = this
-                .link
-                .call(async |client| ProviderRpcClient::list(client, None).await)
-                .await;
-            let listed = listed.unwrap_or_default();
-            *this.names.borrow_mut() = listed.clone();
-            let mut asking: FuturesUnordered<_> =
-                listed.into_iter().map(|one| this.ask(one.name)).collect();
-            while asking.next().await.is_some() {}
-            let _ = this.done.send_replace(true);
-        });
-    }
-
-    async fn ask(&self, name: String) {
-        let models = self
-            .link
-            .call(async |client| ProviderRpcClient::models(client, name.clone()).await);
-        if let Ok(models) = models.await {
-            let models = models.into_iter().map(|model| model.name).collect();
-            self.found.borrow_mut().insert(name, models);
-        }
-    }
-
-    /// What may be chosen in a session.
-    pub(super) async fn options(&self, session: &Session, mode: Mode) -> Vec<SessionConfigOption> {
-        let mut done = self.done.subscribe();
-        let _ = tokio::time::timeout(PATIENCE, done.wait_for(|done| *done)).await;
-        vec![
-            self.providers(&session.provider),
-            self.models(&session.provider, session.model.as_deref()),
-            modes(mode),
-        ]
-    }
-
-    /// Whether the daemon knows a provider of this name, as far as is known here.
-    fn check(&self, name: &str) -> Result<(), Error> {
-        let names = self.names.borrow();
-        if names.is_empty() || names.iter().any(|info| info.name == name) {
-            return Ok(());
-        }
-        let all: Vec<_> = names.iter().map(|info| info.name.as_str()).collect();
-        Err(error::invalid(format!(
-            "no provider is called \"{name}\": there are {}",
-            all.join(", ")
-        )))
-    }
-
-    fn providers(&self, current: &str) -> SessionConfigOption {
-        let found = self.found.borrow();
-        let names = self.names.borrow();
-        let names = names.iter().map(|info| info.name.as_str());
-        let mut offered: Vec<&str> = names
-            .filter(|name| *name == current || found.contains_key(*name))
-            .collect();
-        if !offered.contains(&current) {
-            offered.insert(0, current);
-        }
-        let all: Vec<_> = offered.into_iter().map(choice).collect();
-        SessionConfigOption::select(PROVIDER, "Provider", current.to_owned(), all)
-            .description("Who runs the model".to_owned())
-            .category(SessionConfigOptionCategory::Other("_provider".to_owned()))
-    }
-
-    fn models(&self, provider: &str, current: Option<&str>) -> SessionConfigOption {
-        let found = self.found.borrow();
-        let known = found.get(provider).map(Vec::as_slice).unwrap_or_default();
-        let usual = self.names.borrow();
-        let usual = usual.iter().find(|info| info.name == provider);
-        let usual = usual.and_then(|info| info.default_model.as_deref());
-        let name = match usual {
-            Some(model) => format!("Default ({model})"),
-            None => "Default".to_owned(),
-        };
-        let mut all = vec![SessionConfigSelectOption::new(DEFAULT, name)];
-        all.extend(known.iter().map(|model| choice(model)));
-        if let Some(current) = current
-            && !known.iter().any(|model| model == current)
-        {
-            all.push(choice(current));
-        }
-        let current = current.unwrap_or(DEFAULT).to_owned();
-        SessionConfigOption::select(MODEL, "Model", current, all)
-            .category(SessionConfigOptionCategory::Model)
-    }
-}
-
-fn choice(name: &str) -> SessionConfigSelectOption {
-    SessionConfigSelectOption::new(name.to_owned(), name)
-}
-
 /// The modes again: editors that show options show no modes.
-fn modes(current: Mode) -> SessionConfigOption {
+pub(super) fn modes(current: Mode) -> SessionConfigOption {
     let show = |mode: Mode| {
         SessionConfigSelectOption::new(mode.id(), mode.name()).description(mode.about().to_owned())
     };
@@ -229,7 +98,7 @@ impl Bridge {
         let value = &*value.0;
         match &*asked.config_id.0 {
             PROVIDER => {
-                self.catalogue.check(value)?;
+                self.catalogue.check(&open.cwd, value)?;
                 self.switch(&open.id, value, None).await?;
             }
             MODEL if value.is_empty() => return Err(error::invalid("a model has a name")),

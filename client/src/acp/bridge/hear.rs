@@ -1,7 +1,7 @@
 //! The task that hears one session: its events go to the editor in their order, and answers that belong behind them. Must
 //! never answer a turn before all that it said.
 
-use super::choices::Catalogue;
+use super::catalogue::Catalogue;
 use super::old;
 use super::question::Questions;
 use super::session::{After, From, Open, Order, Pending};

@@ -31,6 +31,7 @@ impl Bridge {
     async fn made(&self, params: Value) -> Result<(Rc<Open>, Value, Vec<String>), Error> {
         let asked: NewSessionRequest = read(params)?;
         let cwd = text(&asked.cwd)?;
+        self.catalogue.look(&cwd);
         let wishes = &self.wishes;
         let made = async {
             let agent = agent::settle(&self.link, &cwd, &wishes.agent, None).await?;
@@ -81,6 +82,7 @@ impl Bridge {
             let asked: LoadSessionRequest = read(params)?;
             let cwd = text(&asked.cwd)?;
             let session = self.found(&asked.session_id.0).await?;
+            self.catalogue.look(&session.cwd);
             let (servers, unjoined) = servers::of(&asked.mcp_servers);
             self.join(&session.id, servers).await?;
             let seq = session.seq;
@@ -106,6 +108,7 @@ impl Bridge {
             let asked: ResumeSessionRequest = read(params)?;
             let cwd = text(&asked.cwd)?;
             let session = self.found(&asked.session_id.0).await?;
+            self.catalogue.look(&session.cwd);
             let (servers, unjoined) = servers::of(&asked.mcp_servers);
             self.join(&session.id, servers).await?;
             // One that is open goes on as it is: the editor has heard all of it.

@@ -7,29 +7,45 @@ use crate::acp::convert::{prompt, update};
 use crate::acp::peer::Responder;
 use crate::error::Failure;
 use crate::open::token;
-use agent_client_protocol_schema::v1::{PromptRequest, PromptResponse, StopReason};
+use agent_client_protocol_schema::v1::{PromptResponse, StopReason};
 use protocol::command::{self, CommandRpcClient};
+use protocol::event::Level;
+use serde::Deserialize;
 use serde_json::Value;
 use std::rc::Rc;
+
+/// `session/prompt`'s parameters. Blocks are read one by one: one of a kind that nobody knows yet spoils no other.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    session_id: String,
+    prompt: Vec<Value>,
+}
 
 impl Bridge {
     pub(super) async fn prompt(self: &Rc<Self>, params: Value, reply: Responder) {
         let read = || {
-            let asked: PromptRequest = read(params)?;
-            let open = self.opened(&asked.session_id.0)?;
+            let asked: Asked = read(params)?;
+            let open = self.opened(&asked.session_id)?;
             Ok((open, prompt::read(asked.prompt)?))
         };
         match read() {
-            Ok((open, prompt)) if is_command(&prompt) => {
+            Ok((open, (prompt, _))) if is_command(&prompt) => {
                 self.command(&open, prompt.text, reply).await;
             }
-            Ok((open, prompt)) => self.turn(&open, prompt, reply).await,
+            Ok((open, (prompt, left_out))) => self.turn(&open, prompt, &left_out, reply).await,
             Err(error) => reply.send(Err::<(), Error>(error)).await,
         }
     }
 
     /// It waits behind a turn that runs, whoever began that.
-    async fn turn(&self, open: &Rc<Open>, prompt: prompt::Prompt, reply: Responder) {
+    async fn turn(
+        &self,
+        open: &Rc<Open>,
+        prompt: prompt::Prompt,
+        left_out: &[String],
+        reply: Responder,
+    ) {
         let token = token();
         // Before anything is waited for: a cancel that comes right behind must find it.
         open.add(Pending {
@@ -41,6 +57,13 @@ impl Bridge {
             reply,
         })
         .await;
+        if !left_out.is_empty() {
+            let note = format!(
+                "the model is not given, but told of: {}",
+                left_out.join(", ")
+            );
+            open.tell(Level::Warning, &note).await;
+        }
         open.begin(&token, &prompt).await;
     }
 

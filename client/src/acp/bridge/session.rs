@@ -1,7 +1,8 @@
 //! One session that the editor has open, and the editor's turns in it. Must never touch a turn of somebody else, but by the
 //! session's own cancel.
 
-use super::choices::{Catalogue, Mode};
+use super::catalogue::Catalogue;
+use super::choices::Mode;
 use super::hear::Task;
 use crate::acp::convert::error::{self};
 use crate::acp::convert::prompt::Prompt;

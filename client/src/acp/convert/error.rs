@@ -13,11 +13,7 @@ pub(in crate::acp) fn from(failure: Failure) -> Error {
         Some(ErrorKind::InvalidParams) => -32602,
         _ => -32603,
     };
-    let message = match &failure.hint {
-        Some(hint) => format!("{} ({hint})", failure.message),
-        None => failure.message,
-    };
-    let error = Error::new(code, message);
+    let error = Error::new(code, failure.whole());
     match failure.kind {
         Some(kind) => error.data(json!({"kind": kind})),
         None => error,

@@ -355,8 +355,14 @@ impl Sessions {
             .await
     }
 
-    pub async fn models(&self, provider: &str) -> SessionResult<Vec<ModelInfo>> {
-        let options = BuildOptions::default();
+    /// Those of a provider; in a directory, also of its plugins' providers.
+    pub async fn models(&self, provider: &str, cwd: Option<&str>) -> SessionResult<Vec<ModelInfo>> {
+        let mut options = BuildOptions::default();
+        if let Some(cwd) = cwd {
+            let workspace = self.services().workspaces.get(&directory(cwd).await?);
+            let _ = workspace.settled_providers().await;
+            options.host = workspace.provider(provider).await;
+        }
         let built = self.services().providers.build(provider, options).await;
         models(built.map_err(|error| SessionError::Provider(error.to_string()))?).await
     }

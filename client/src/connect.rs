@@ -100,7 +100,7 @@ async fn near(place: &Place, start: Start, speak: Speak) -> Result<Connection, F
     let until = tokio::time::Instant::now() + DYING;
     loop {
         let stream = raw(place, start).await?;
-        match shake(place, stream, speak).await {
+        match shake(place, stream, speak, HANDSHAKE).await {
             Ok(connection) => return Ok(connection),
             Err(Unshaken::Said(failure)) => return Err(failure),
             // It died, or never got as far as answering: soon nobody listens, and a start says why not.
@@ -114,7 +114,8 @@ async fn near(place: &Place, start: Start, speak: Speak) -> Result<Connection, F
 
 /// Connects to the daemon of another machine. How long that takes is up to ssh, which may ask a person.
 async fn far(place: &Place, mut way: Way<'_>, speak: Speak) -> Result<Connection, Failure> {
-    match shake(place, way.stream()?, speak).await {
+    let limit = way.patience();
+    match shake(place, way.stream()?, speak, limit).await {
         Ok(connection) => Ok(connection),
         Err(Unshaken::Said(failure)) => Err(failure),
         Err(Unshaken::Lost(failure)) => Err(way.why(failure).await),
@@ -206,18 +207,19 @@ fn unreachable(socket: &Path, error: &io::Error) -> Failure {
     failure.exit(Exit::Unreachable)
 }
 
-async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connection, Unshaken> {
+async fn shake(
+    place: &Place,
+    stream: UnixStream,
+    speak: Speak,
+    limit: Duration,
+) -> Result<Connection, Unshaken> {
     let (sender, receiver) = transport::split(stream);
     let client = ClientBuilder::new()
         .request_timeout(CALL)
         .max_buffer_capacity_per_subscription(BEHIND)
         .build_with_tokio(sender, receiver);
-    let limit = match place.remote {
-        Some(_) => remote::HANDSHAKE,
-        None => HANDSHAKE,
-    };
     let asked = tokio::time::timeout(limit, initialize(&client)).await;
-    let answer = asked.map_err(|_| Unshaken::Said(silent(place)))?;
+    let answer = asked.map_err(|_| Unshaken::Said(silent(place, limit)))?;
     match (answer, speak) {
         (Ok(result), speak) if compatible(result.protocol) || speak == Speak::Any => {
             Ok(Connection {
@@ -227,10 +229,13 @@ async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connec
                     .unwrap_or_default(),
             })
         }
-        (Ok(result), _) => Err(Unshaken::Said(other_version(&format!(
-            "protocol {} (dwelld {})",
-            result.protocol, result.daemon.version
-        )))),
+        (Ok(result), _) => Err(Unshaken::Said(other_version(
+            place,
+            &format!(
+                "protocol {} (dwelld {})",
+                result.protocol, result.daemon.version
+            ),
+        ))),
         (Err(CallError::Call(error)), Speak::Any) if error.code() == ErrorKind::Version.code() => {
             Ok(Connection {
                 client,
@@ -239,7 +244,10 @@ async fn shake(place: &Place, stream: UnixStream, speak: Speak) -> Result<Connec
             })
         }
         (Err(CallError::Call(error)), Speak::Ours) if error.code() == ErrorKind::Version.code() => {
-            Err(Unshaken::Said(version_failure(error.message().to_string())))
+            Err(Unshaken::Said(version_failure(
+                place,
+                error.message().to_string(),
+            )))
         }
         (Err(error), _) => {
             let said = matches!(error, CallError::Call(_));
@@ -282,7 +290,10 @@ fn name() -> String {
     }
 }
 
-fn silent(place: &Place) -> Failure {
+fn silent(place: &Place, limit: Duration) -> Failure {
+    if let Some(remote) = &place.remote {
+        return remote.silent(limit);
+    }
     Failure::new(format!(
         "the daemon at {} accepts connections but does not answer",
         place.socket.display()
@@ -291,17 +302,27 @@ fn silent(place: &Place) -> Failure {
     .exit(Exit::Unreachable)
 }
 
-fn other_version(theirs: &str) -> Failure {
-    version_failure(format!(
-        "the running daemon speaks {theirs}, this client speaks protocol {PROTOCOL} (dwell {RELEASE})"
-    ))
+fn other_version(place: &Place, theirs: &str) -> Failure {
+    let whose = match &place.remote {
+        Some(remote) => format!("the daemon on {}", remote.host()),
+        None => "the running daemon".to_owned(),
+    };
+    let message = format!(
+        "{whose} speaks {theirs}, this client speaks protocol {PROTOCOL} (dwell {RELEASE})"
+    );
+    version_failure(place, message)
 }
 
 /// The daemon goes on with its sessions until a person says otherwise.
-fn version_failure(message: String) -> Failure {
-    let failure = Failure::new(message)
-        .hint("`dwell daemon restart` replaces it once its turns may be stopped")
-        .exit(Exit::Unreachable);
+fn version_failure(place: &Place, message: String) -> Failure {
+    let hint = match &place.remote {
+        Some(remote) => format!(
+            "once its turns may be stopped, `dwell --host {0} daemon restart` starts the release that is installed on {0}",
+            remote.host()
+        ),
+        None => "`dwell daemon restart` replaces it once its turns may be stopped".to_owned(),
+    };
+    let failure = Failure::new(message).hint(hint).exit(Exit::Unreachable);
     Failure {
         kind: Some(ErrorKind::Version),
         ..failure
@@ -324,10 +345,29 @@ mod tests {
 
     #[test]
     fn another_protocol_names_both_versions_and_what_to_do() {
-        let failure = other_version("protocol 9 (dwelld 7.0.0)");
+        let mut place = Place {
+            given: None,
+            socket: "/s".into(),
+            state: "/".into(),
+            remote: None,
+        };
+        let failure = other_version(&place, "protocol 9 (dwelld 7.0.0)");
         assert!(failure.message.contains("protocol 9 (dwelld 7.0.0)"));
         assert!(failure.message.contains(&format!("protocol {PROTOCOL}")));
         assert!(failure.hint.unwrap().contains("dwell daemon restart"));
+        place.remote = Some(Remote::parse("me@box").unwrap());
+        let failure = other_version(&place, "protocol 9 (dwelld 7.0.0)");
+        assert!(
+            failure
+                .message
+                .starts_with("the daemon on me@box speaks protocol 9")
+        );
+        assert!(
+            failure
+                .hint
+                .unwrap()
+                .contains("dwell --host me@box daemon restart")
+        );
     }
 
     #[test]

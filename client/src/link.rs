@@ -3,10 +3,13 @@
 use crate::connect::{Connection, Speak, Start, again, connect};
 use crate::error::{Exit, Failure};
 use crate::place::Place;
+use futures_util::FutureExt as _;
+use futures_util::future::{LocalBoxFuture, Shared};
 use jsonrpsee::core::client::Error as CallError;
 use jsonrpsee::core::client::async_client::Client;
 use protocol::daemon::DaemonInfo;
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -21,56 +24,85 @@ const FAR_ATTEMPTS: u32 = 40;
 const PAUSE: Duration = Duration::from_secs(1);
 const FAR_PAUSE: Duration = Duration::from_secs(5);
 
+/// What is said of a call whose answer did not come.
+const UNKNOWN: &str = "what was asked may have been done all the same: look before you ask again";
+
 /// How many of these only wait for a daemon, and start none.
 const WAITING: u32 = 3;
 
 /// A connection to the daemon that is made anew when it breaks.
 #[derive(Debug)]
 pub(crate) struct Link {
+    line: Rc<Line>,
+    mending: RefCell<Option<Mending>>,
+}
+
+/// What is made anew.
+#[derive(Debug)]
+struct Line {
     place: Place,
     start: Start,
     current: RefCell<Rc<Connection>>,
     /// Counts the connections, so that of several users who see one break only the first makes a new one.
     generation: Cell<u64>,
-    /// Held while a new connection is made.
-    mending: tokio::sync::Mutex<()>,
     /// Why there is no connection, while it is tried again.
     down: watch::Sender<Option<String>>,
+}
+
+/// A new connection in the making, in place of the one with this number. Whoever waits for it drives it: a user who stops
+/// waiting, and does something else over the same link, must not leave the others with one that nobody makes.
+struct Mending {
+    broken: u64,
+    made: Shared<LocalBoxFuture<'static, Result<(), Failure>>>,
+}
+
+impl fmt::Debug for Mending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mending")
+            .field("broken", &self.broken)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Link {
     /// The first connection.
     pub(crate) async fn open(place: Place, start: Start, speak: Speak) -> Result<Self, Failure> {
         let connection = connect(&place, start, speak).await?;
-        Ok(Self {
+        let line = Line {
             place,
             start,
             current: RefCell::new(Rc::new(connection)),
             generation: Cell::new(0),
-            mending: tokio::sync::Mutex::new(()),
             down: watch::Sender::new(None),
+        };
+        Ok(Self {
+            line: Rc::new(line),
+            mending: RefCell::new(None),
         })
     }
 
     /// Where the daemon is.
     pub(crate) fn place(&self) -> &Place {
-        &self.place
+        &self.line.place
     }
 
     /// Tells when the connection is gone, with what the last attempt to make it anew came to (nothing before the first
     /// has ended), and when it is back.
     pub(crate) fn down(&self) -> watch::Receiver<Option<String>> {
-        self.down.subscribe()
+        self.line.down.subscribe()
     }
 
     /// The daemon at the other end, if it told.
     pub(crate) fn daemon(&self) -> Option<DaemonInfo> {
-        self.current.borrow().daemon.clone()
+        self.line.current.borrow().daemon.clone()
     }
 
     /// The connection as it is now, and its number for [`Link::mend`].
     pub(crate) fn connection(&self) -> (Rc<Connection>, u64) {
-        (Rc::clone(&self.current.borrow()), self.generation.get())
+        (
+            Rc::clone(&self.line.current.borrow()),
+            self.line.generation.get(),
+        )
     }
 
     /// Calls a method that may safely be called again when the connection breaks before its answer.
@@ -101,20 +133,49 @@ impl Link {
             self.mend(generation).await?;
             connection = self.connection().0;
         }
-        Ok(method(&connection.client).await?)
+        method(&connection.client).await.map_err(|error| {
+            let failure = Failure::from(error);
+            match failure.is_disconnect() {
+                true => failure.hint(UNKNOWN),
+                false => failure,
+            }
+        })
     }
 
     /// Replaces the connection with this number, unless somebody has done so.
     pub(crate) async fn mend(&self, broken: u64) -> Result<(), Failure> {
-        let _mending = self.mending.lock().await;
-        if self.generation.get() != broken {
+        if self.line.generation.get() != broken {
             return Ok(());
         }
-        let mended = self.try_again(broken).await;
-        self.down.send_replace(None);
-        mended
+        let made = self.under_way(broken);
+        made.await
     }
 
+    /// The making of a new connection, which begins unless it is under way.
+    fn under_way(&self, broken: u64) -> Shared<LocalBoxFuture<'static, Result<(), Failure>>> {
+        let mut mending = self.mending.borrow_mut();
+        if let Some(under_way) = mending.as_ref()
+            && under_way.broken == broken
+            && under_way.made.peek().is_none()
+        {
+            return under_way.made.clone();
+        }
+        let line = Rc::clone(&self.line);
+        let made = async move {
+            let mended = line.try_again(broken).await;
+            line.down.send_replace(None);
+            mended
+        };
+        let made = made.boxed_local().shared();
+        *mending = Some(Mending {
+            broken,
+            made: made.clone(),
+        });
+        made
+    }
+}
+
+impl Line {
     async fn try_again(&self, broken: u64) -> Result<(), Failure> {
         self.down.send_replace(Some(String::new()));
         let (attempts, longest) = match self.place.remote {

@@ -1,5 +1,6 @@
 //! `--host`: the client's commands on the daemon of another machine, by a stand-in for ssh and by a real one.
 
+use harness::client::TestClient;
 use harness::daemon::TestDaemon;
 use harness::dwell::Dwell;
 use harness::sandbox::Sandbox;
@@ -77,17 +78,22 @@ fn commands_work_through_a_real_sshd() {
     day(&here(sandbox, &ssh), &there);
 }
 
+/// Waits for the first session that anybody makes there.
+fn first_session(client: &mut TestClient) -> String {
+    until("a session", SOON, || {
+        let list = client.call("session/list", serde_json::json!({}));
+        let session = list["sessions"][0]["id"].as_str().map(str::to_owned);
+        session.ok_or_else(|| "no session".to_owned())
+    })
+}
+
 /// A turn that goes on while the link is cut, read to its end.
 fn outlives(sandbox: &Sandbox, there: &TestDaemon, cut: impl FnOnce()) {
     let mut other = there.client();
     let running = std::thread::scope(|scope| {
         let asking =
             scope.spawn(|| dwell(sandbox, there, &["ask", "say one \nwait 1500\nsay two"]).run());
-        let session = until("the turn to run", SOON, || {
-            let list = other.call("session/list", serde_json::json!({}));
-            let session = list["sessions"][0]["id"].as_str().map(str::to_owned);
-            session.ok_or_else(|| "no session".to_owned())
-        });
+        let session = first_session(&mut other);
         other.attach(&session, Some(0));
         other.until_type("saying");
         cut();
@@ -114,6 +120,194 @@ fn a_link_that_drops_is_made_again_and_each_word_comes_once() {
     // The terminal is in use: ssh must not read what is typed for the session.
     let asks = |line: &str| !line.contains("BatchMode=yes");
     assert!(asks(log.lines().next().unwrap()) && !asks(again), "{log}");
+}
+
+/// Breaks every link that the stand-in has made.
+fn cut(sandbox: &Sandbox) {
+    let log = fs::read_to_string(sandbox.path("ssh.log")).unwrap_or_default();
+    for pid in log
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+    {
+        // One that has ended is no fault.
+        let _ = kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::KILL);
+    }
+}
+
+/// The other machine, this one, and a file whose being there means that no link can be made.
+fn with_a_switch() -> (TestDaemon, Sandbox, std::path::PathBuf) {
+    let there = TestDaemon::start();
+    let sandbox = Sandbox::new();
+    let ssh = stand_in(&sandbox, &there);
+    let down = sandbox.path("down");
+    let text = fs::read_to_string(&ssh).unwrap();
+    let refuses = format!("#!/bin/sh\n[ ! -e '{}' ] || exit 255\n", down.display());
+    fs::write(&ssh, text.replacen("#!/bin/sh\n", &refuses, 1)).unwrap();
+    let sandbox = here(sandbox, ssh.to_str().unwrap());
+    (there, sandbox, down)
+}
+
+#[test]
+fn each_event_is_written_once_over_links_that_drop() {
+    let (there, sandbox, _) = with_a_switch();
+    let prompt = "say one \nwait 800\nsay two \nwait 800\nsay three";
+    let ran = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| dwell(&sandbox, &there, &["ask", "--json", prompt]).run());
+        let mut other = there.client();
+        let session = first_session(&mut other);
+        other.attach(&session, Some(0));
+        other.until_type("saying");
+        cut(&sandbox);
+        other.until_type("saying");
+        cut(&sandbox);
+        asking.join().unwrap()
+    });
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let events = ran.stdout.lines();
+    let seqs: Vec<u64> = events
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|event| event["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    assert!(ran.stdout.contains("one two three"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_wait_outlives_its_link() {
+    let (there, sandbox, _) = with_a_switch();
+    let mut other = there.client();
+    let session = other.session(&there.work());
+    other.start(&session, "wait 1000\nsay waited");
+    let ran = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| dwell(&sandbox, &there, &["wait", &session]).run());
+        linked(&sandbox);
+        cut(&sandbox);
+        waiting.join().unwrap()
+    });
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "waited\n"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// Waits until more has come and gone through the first link than the handshake has.
+fn linked(sandbox: &Sandbox) {
+    until("a link in use", SOON, || {
+        let log = fs::read_to_string(sandbox.path("ssh.log")).unwrap_or_default();
+        let pid = log.split_whitespace().next().ok_or("no ssh")?;
+        let counts = fs::read_to_string(format!("/proc/{pid}/io"));
+        let counts = counts.map_err(|error| error.to_string())?;
+        let written = counts.lines().find_map(|line| line.strip_prefix("wchar: "));
+        match written.and_then(|count| count.parse::<u64>().ok()) {
+            Some(800..) => Ok(()),
+            other => Err(format!("{other:?} bytes")),
+        }
+    });
+}
+
+#[test]
+fn a_tool_run_by_hand_goes_on_without_its_link_and_its_result_comes() {
+    let (there, sandbox, _) = with_a_switch();
+    let mut other = there.client();
+    let session = other.session(&there.work());
+    other.attach(&session, None);
+    let command = r#"{"command": "echo begun >>marks; sleep 1; echo ended"}"#;
+    let words = ["run", "--yes", "-s", &session, "execute", command];
+    let ran = std::thread::scope(|scope| {
+        let running = scope.spawn(|| dwell(&sandbox, &there, &words).run());
+        until("the command to run", SOON, || {
+            let begun = there.read("marks") == "begun\n";
+            begun.then_some(()).ok_or_else(|| "not yet".to_owned())
+        });
+        cut(&sandbox);
+        running.join().unwrap()
+    });
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["content"], "ended\n");
+    assert_eq!(there.read("marks"), "begun\n", "it ran once");
+}
+
+#[test]
+fn what_happened_while_the_link_was_down_is_told_by_watch_afterwards() {
+    use std::io::BufRead as _;
+    let (there, sandbox, down) = with_a_switch();
+    let mut other = there.client();
+    let session = other.session(&there.work());
+    other.turn(&session, "say before");
+    let mut command = std::process::Command::new(remote_dwell());
+    sandbox.apply(&mut command);
+    let host = format!("box:{}", there.work().display());
+    command.args(["--host", &host, "watch"]);
+    let mut watching = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = std::io::BufReader::new(watching.stdout.take().unwrap()).lines();
+    let mut next = || told.next().unwrap().unwrap();
+    // It hears from the first turn on, whichever that is.
+    let heard = std::thread::scope(|scope| {
+        let beginning = scope.spawn(&mut next);
+        while !beginning.is_finished() {
+            other.turn(&session, "say again");
+        }
+        beginning.join().unwrap()
+    });
+    assert!(heard.starts_with(&session), "{heard}");
+    fs::write(&down, "").unwrap();
+    cut(&sandbox);
+    let new = other.session(&there.work());
+    other.turn(&new, "fail on purpose");
+    fs::remove_file(&down).unwrap();
+    let all: Vec<String> = std::iter::repeat_with(&mut next)
+        .take_while(|line| !line.contains(&new))
+        .take(1000)
+        .collect();
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    assert!(all.iter().all(|line| line.contains(&session)), "{all:?}");
+}
+
+#[test]
+fn tools_for_another_program_are_there_again_after_the_link_dropped() {
+    use std::io::{BufRead as _, Write as _};
+    let (there, sandbox, _) = with_a_switch();
+    let mut command = std::process::Command::new(remote_dwell());
+    sandbox.apply(&mut command);
+    let host = format!("box:{}", there.work().display());
+    command.args(["--host", &host, "mcp"]);
+    let mut server = command
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = server.stdin.take().unwrap();
+    let mut answers = std::io::BufReader::new(server.stdout.take().unwrap()).lines();
+    there.write("note.txt", "a note");
+    let mut ask = |id: u32, method: &str, params: serde_json::Value| {
+        let call =
+            serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(stdin, "{call}").unwrap();
+        let is_answer = |line: &String| line.contains(&format!("\"id\":{id},"));
+        answers
+            .by_ref()
+            .map(Result::unwrap)
+            .find(is_answer)
+            .unwrap()
+    };
+    let client = serde_json::json!({"name": "test", "version": "1"});
+    let hello = serde_json::json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    ask(1, "initialize", hello);
+    let read = serde_json::json!({"name": "read", "arguments": {"path": "note.txt"}});
+    assert!(ask(2, "tools/call", read.clone()).contains("a note"));
+    cut(&sandbox);
+    // A call that was under way when the link broke says so; the next one has a new link.
+    let answered = ["3", "4"].map(|id| ask(id.parse().unwrap(), "tools/call", read.clone()));
+    assert!(answered[1].contains("a note"), "{answered:?}");
+    drop(stdin);
+    assert!(server.wait().unwrap().success());
 }
 
 #[test]
@@ -184,6 +378,41 @@ fn a_machine_that_cannot_be_reached_is_told_with_what_to_do() {
         .args(["--host=-oProxyCommand=x", "ls"])
         .run();
     assert_eq!(option.code, Some(2), "{}", option.stderr);
+}
+
+/// A daemon of another release is told from both sides' numbers, and what is to be run names the machine.
+#[test]
+fn a_daemon_of_another_protocol_on_another_machine_is_told_with_what_to_run() {
+    let sandbox = Sandbox::new();
+    let ssh = sandbox.path("ssh");
+    let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocol":9,"daemon":{"name":"dwelld","version":"7.8.9","pid":1,"started_at":1},"capabilities":{}}}"#;
+    fs::write(
+        &ssh,
+        format!("#!/bin/sh\nread call\necho '{answer}'\nread more\n"),
+    )
+    .unwrap();
+    harness::sandbox::set_mode(&ssh, 0o755);
+    let ran = Dwell::alone(&sandbox)
+        .env("DWELL_SSH", ssh.to_str().unwrap())
+        .args(["--host", "me@box", "ls"])
+        .run();
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    for part in [
+        "the daemon on me@box speaks protocol 9 (dwelld 7.8.9)",
+        "this client speaks protocol",
+        "`dwell --host me@box daemon restart`",
+    ] {
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_proxy_to_another_machine_starts_nothing_here() {
+    let (there, sandbox, _) = with_a_switch();
+    let call = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon/status\"}\n";
+    let said = dwell(&sandbox, &there, &["proxy"]).stdin(call).ok();
+    assert!(said.contains(&format!("\"pid\":{}", there.pid())), "{said}");
+    assert!(!sandbox.path("run").join("dwell").exists());
 }
 
 #[test]

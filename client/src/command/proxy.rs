@@ -21,6 +21,12 @@ pub(crate) struct Args {
 }
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
+    // To the daemon that is meant, and not to the one that is near.
+    if let Some(remote) = &place.remote {
+        let no_start = args.no_start.then(|| "--no-start".to_owned());
+        let words: Vec<String> = ["proxy".to_owned()].into_iter().chain(no_start).collect();
+        return remote.run(&words);
+    }
     let start = match args.no_start {
         true => Start::Never,
         false => Start::IfNeeded,

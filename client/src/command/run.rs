@@ -15,7 +15,7 @@ use protocol::event::{Event, EventKind};
 use protocol::id::{CallId, SessionId};
 use protocol::session::SessionRpcClient;
 use protocol::tool::ToolRpcClient;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
@@ -52,7 +52,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let session = session_for(&link, args.session.as_deref()).await?;
     // Before the call: a question that was put meanwhile would be nobody's.
     let mut follow = follow_from_now(&link, &session).await?;
-    let attending = Attending::new(&link, &session, &args, &arguments)?;
+    let mut attending = Attending::new(&link, &session, &args, &arguments)?;
     let stopped = Rc::clone(&attending.stopped);
     let ran = link.call_once(async |client| {
         let name = args.tool.clone();
@@ -68,9 +68,14 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         )
         .await
     });
-    let result = tokio::select! {
-        result = ran => result?,
+    let answered = tokio::select! {
+        answered = ran => answered,
         failure = attending.until_it_fails(&mut follow) => return Err(failure),
+    };
+    let result = match answered {
+        // The call goes on there, and the log tells of its end.
+        Err(lost) if lost.is_disconnect() => attending.until_done(&mut follow, lost).await?,
+        answered => answered?,
     };
     out::json(&result)?;
     match result.get("ok") {
@@ -114,6 +119,8 @@ struct Attending<'a> {
     interrupts: Signal,
     /// The call, once an event has told.
     call: Option<CallId>,
+    /// Its result, once an event has told.
+    done: Option<Map<String, Value>>,
     stopped: Rc<Cell<bool>>,
 }
 
@@ -133,22 +140,46 @@ impl<'a> Attending<'a> {
             tty: Tty::find(),
             interrupts: signal(SignalKind::interrupt())?,
             call: None,
+            done: None,
             stopped: Rc::default(),
         })
     }
 
-    async fn until_it_fails(mut self, follow: &mut Follow) -> Failure {
+    async fn until_it_fails(&mut self, follow: &mut Follow) -> Failure {
         loop {
-            let went = tokio::select! {
-                event = follow.next() => match event {
-                    Ok(event) => self.take(&event).await,
-                    Err(failure) => Err(failure),
-                },
-                _ = self.interrupts.recv() => self.interrupt().await,
-            };
-            if let Err(failure) = went {
+            if let Err(failure) = self.step(follow).await {
                 return failure;
             }
+        }
+    }
+
+    /// Waits for the call's end after its answer was lost on the way. Of a call that the session's log does not have nobody
+    /// knows whether it will come.
+    async fn until_done(
+        &mut self,
+        follow: &mut Follow,
+        lost: Failure,
+    ) -> Result<Map<String, Value>, Failure> {
+        let session = self.session.clone();
+        let now = self
+            .link
+            .call(async |client| SessionRpcClient::get(client, session.clone()).await)
+            .await?;
+        loop {
+            if let Some(result) = self.done.take() {
+                return Ok(result);
+            }
+            if self.call.is_none() && follow.cursor() >= now.seq {
+                return Err(lost);
+            }
+            self.step(follow).await?;
+        }
+    }
+
+    async fn step(&mut self, follow: &mut Follow) -> Result<(), Failure> {
+        tokio::select! {
+            event = follow.next() => self.take(&event?).await,
+            _ = self.interrupts.recv() => self.interrupt().await,
         }
     }
 
@@ -160,6 +191,11 @@ impl<'a> Attending<'a> {
             if self.stopped.get() {
                 return self.end_call().await;
             }
+        }
+        if let EventKind::Done { call, result, .. } = &event.kind
+            && self.call.as_ref() == Some(call)
+        {
+            self.done = Some(result.clone());
         }
         let by_hand = event.turn.is_none();
         let Some(question) = Question::of(event).filter(|_| by_hand && !self.stopped.get()) else {

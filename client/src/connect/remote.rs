@@ -11,8 +11,9 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 
-/// How long ssh and the handshake behind it may take: a person may have a password to type.
-pub(super) const HANDSHAKE: Duration = Duration::from_secs(120);
+/// How long ssh and the handshake behind it may take: a person may have a password to type. Where nobody is asked it is less.
+const ASKED: Duration = Duration::from_secs(120);
+const UNASKED: Duration = Duration::from_secs(30);
 
 /// How long ssh may take to say how it ended, once nothing comes through it any more.
 const END: Duration = Duration::from_secs(5);
@@ -53,6 +54,7 @@ pub(super) struct Way<'a> {
     remote: &'a Remote,
     ours: Option<StdStream>,
     ended: oneshot::Receiver<Option<i32>>,
+    asking: Asking,
     /// The last that ssh said, where it may not say it to the terminal.
     said: Option<oneshot::Receiver<String>>,
 }
@@ -124,6 +126,7 @@ impl Remote {
             ours: Some(ours),
             said: child.stderr.take().map(last_line),
             ended: reap(child),
+            asking,
         })
     }
 
@@ -156,6 +159,17 @@ impl Remote {
             .arg(named("DWELL_REMOTE", "dwell"))
             .args(words);
         command
+    }
+
+    /// Neither ssh nor what should be behind it has said anything.
+    pub(super) fn silent(&self, limit: Duration) -> Failure {
+        let host = &self.destination;
+        let seconds = limit.as_secs();
+        Failure::new(format!(
+            "nothing came from {host} through ssh within {seconds} s"
+        ))
+        .hint(format!("`ssh {host} dwell daemon status` says more"))
+        .exit(Exit::Unreachable)
     }
 
     fn unstarted(&self, error: &std::io::Error) -> Failure {
@@ -194,6 +208,14 @@ impl Way<'_> {
         let ours = self.ours.take();
         let ours = ours.ok_or_else(|| Failure::new("the way there is in use"))?;
         Ok(UnixStream::from_std(ours)?)
+    }
+
+    /// How long it may take until the daemon answers.
+    pub(super) const fn patience(&self) -> Duration {
+        match self.asking {
+            Asking::Allowed => ASKED,
+            Asking::Never => UNASKED,
+        }
     }
 
     /// Why nothing came through it: as ssh tells by its end, or else as it looked from here.

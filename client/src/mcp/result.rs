@@ -25,7 +25,8 @@ pub(super) fn tools(list: &ToolList) -> Value {
 pub(super) fn of(result: Result<Map<String, Value>, Failure>) -> Value {
     let mut result = match result {
         Ok(result) => result,
-        Err(failure) => return said(&failure.message, true),
+        // The model reads it, and has no other way to know.
+        Err(failure) => return said(&told(&failure), true),
     };
     let ok = result.remove("ok") == Some(Value::Bool(true));
     // What a failed call has done already stands beside its error, and has to be known to whoever would try again.
@@ -44,6 +45,13 @@ pub(super) fn of(result: Result<Map<String, Value>, Failure>) -> Value {
     let mut whole = said(&value.to_string(), !ok);
     whole["structuredContent"] = value;
     whole
+}
+
+fn told(failure: &Failure) -> String {
+    match &failure.hint {
+        Some(hint) if failure.is_disconnect() => format!("{}: {hint}", failure.message),
+        _ => failure.message.clone(),
+    }
 }
 
 fn said(text: &str, failed: bool) -> Value {

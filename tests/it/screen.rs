@@ -472,7 +472,8 @@ fn what_is_typed_while_a_turn_runs_is_queued_or_steers_it() {
     scene.tmux.type_line("it", "y");
     assert_eq!(scene.client.until_ended().last()["status"], "completed");
     assert_eq!(scene.client.until_ended().last()["status"], "completed");
-    scene.tmux.shows("it", "> say two");
+    // By whom it was sent is said of what somebody else sent.
+    scene.tmux.shows("it", "> say two\n");
 }
 
 /// A shell in a terminal that runs the client, so that one sees what it leaves behind.

@@ -123,6 +123,7 @@ impl View<'_> {
 
     fn prompt(&self) -> String {
         match self.editor.search() {
+            Some(search) if search.missed => format!("(not in history: {}) ", search.term),
             Some(search) => format!("(history: {}) ", search.term),
             None if self.question.is_some() => "allow? ".into(),
             None => "> ".into(),

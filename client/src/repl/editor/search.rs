@@ -8,6 +8,8 @@ use reedline::EditCommand;
 #[derive(Debug)]
 pub(in crate::repl) struct Search {
     pub(in crate::repl) term: String,
+    /// Whether nothing (older) holds the term.
+    pub(in crate::repl) missed: bool,
     found: Option<usize>,
     before: String,
 }
@@ -17,6 +19,7 @@ impl Editor {
         self.menu = None;
         self.search = Some(Search {
             term: String::new(),
+            missed: false,
             found: None,
             before: self.text().to_string(),
         });
@@ -55,6 +58,7 @@ impl Editor {
             return;
         };
         if search.term.is_empty() {
+            search.missed = false;
             return;
         }
         // The same line may have been typed more than once.
@@ -65,9 +69,13 @@ impl Editor {
                 Some((at, line)) if before.is_some() && line == shown => before = Some(at),
                 Some((at, line)) => {
                     search.found = Some(at);
+                    search.missed = false;
                     break line.to_string();
                 }
-                None => return,
+                None => {
+                    search.missed = true;
+                    return;
+                }
             }
         };
         self.run(&[EditCommand::Clear, EditCommand::InsertString(line)]);

@@ -251,3 +251,20 @@ fn a_paste_that_went_with_its_mark_comes_back_whole_at_once() {
         assert_eq!(editor.whole(), format!("{long}{around}"));
     }
 }
+
+#[test]
+fn a_search_says_where_nothing_more_holds_the_words() {
+    let mut editor = editor(KeyStyle::Emacs, &["cargo test", "ls"]);
+    let missed = |editor: &Editor| editor.search().unwrap().missed;
+    control(&mut editor, 'r');
+    type_in(&mut editor, "carg");
+    assert!(!missed(&editor));
+    assert_eq!(editor.text(), "cargo test");
+    control(&mut editor, 'r');
+    assert!(missed(&editor), "there is no older one");
+    assert_eq!(editor.text(), "cargo test", "what was found stays");
+    type_in(&mut editor, "x");
+    assert!(missed(&editor));
+    press(&mut editor, KeyCode::Backspace, KeyModifiers::NONE);
+    assert!(!missed(&editor));
+}

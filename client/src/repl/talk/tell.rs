@@ -13,11 +13,8 @@ impl Talk<'_> {
     pub(super) fn finish(&mut self, done: Done) -> Result<(), Failure> {
         match done {
             Done::Started { token, started } => match started {
-                // A turn that has begun is told by its event, maybe before this answer.
-                Ok(started) if started.turn.is_some() => {}
-                Ok(_) => {
-                    self.own.remove(&token);
-                }
+                // A turn is told by its event, maybe before this answer; one that waits is as much this person's.
+                Ok(_) => {}
                 Err(failure) => {
                     self.give_back(&token);
                     return self.finish(Done::Failed(failure));

@@ -12,7 +12,7 @@ pub(crate) mod styled;
 pub(crate) mod words;
 
 use crate::approval::Question;
-use crate::paint::{Paint, Part, tame};
+use crate::paint::{Paint, Part, spell_out, tame};
 use breaker::Breaker;
 use call::{Calls, Look, Told};
 pub(crate) use fold::{Folded, What, thought_rows};
@@ -360,9 +360,12 @@ impl Renderer {
                 paint.dress(Part::Quiet, "steered:"),
                 tame(text)
             )),
-            EventKind::Granted { tool, pattern } => {
-                quiet(format!("  allowed in this session: {tool} {pattern}"))
-            }
+            // One line, whatever is in it.
+            EventKind::Granted { tool, pattern } => quiet(format!(
+                "  allowed in this session: {} {}",
+                tame(tool),
+                spell_out(pattern).replace('\n', "\\n")
+            )),
             EventKind::TurnEnded { status, reply } => {
                 self.calls.clear();
                 ended(paint, *status, reply, self.replied)

@@ -28,6 +28,7 @@ mod local;
 mod model;
 mod openrpc;
 mod own_commands;
+mod package;
 mod plugin;
 mod presentation;
 mod provider;

@@ -163,6 +163,12 @@ impl Config {
             };
             anyhow::anyhow!("cannot use {}: {shown}", path.display())
         })?;
+        if config.toolbox.keys().any(|name| name.trim().is_empty()) {
+            let path = path.display();
+            anyhow::bail!(
+                "cannot use {path}: a toolbox has an empty name, by which nobody can choose it"
+            );
+        }
         if config.provider.holds_a_key() {
             private(path)?;
         }
@@ -273,6 +279,17 @@ mod tests {
         };
         let why = home.check_absolute().expect_err("HOME").to_string();
         assert!(why.contains("set HOME"), "{why}");
+    }
+
+    #[test]
+    fn a_toolbox_without_a_name_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        for name in ["", "  "] {
+            std::fs::write(&path, format!("[toolbox]\n\"{name}\" = \"builtin\"\n")).unwrap();
+            let why = Config::read(&path).expect_err(name).to_string();
+            assert!(why.contains("empty name"), "{why}");
+        }
     }
 
     #[test]

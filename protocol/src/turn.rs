@@ -1,7 +1,7 @@
 //! Turns: starting, steering, cancelling and waiting for them.
 
 use crate::event::{Image, TurnStatus};
-use crate::id::{QueuedId, SessionId, TurnId};
+use crate::id::{CallId, QueuedId, SessionId, TurnId};
 use crate::session::Recorded;
 #[cfg(any(feature = "server", feature = "client"))]
 use jsonrpsee::proc_macros::rpc;
@@ -44,6 +44,9 @@ pub struct Cancelled {
     /// The turn that is being stopped; none when nothing ran, which is no error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
+    /// Where no turn ran: the calls that were made by hand and are being stopped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallId>,
 }
 
 resource! {

@@ -206,10 +206,11 @@ fn a_list_for_programs_keeps_its_fields_in_their_places() {
         ("a tab and more", daemon.work().to_str().unwrap())
     );
     let objects = Dwell::new(&daemon).args(["ls", "--json"]).ok();
-    assert!(
-        !objects.contains("clients"),
-        "a list does not know them: {objects}"
-    );
+    assert_eq!(objects.matches("\"clients\":0").count(), 2, "{objects}");
+    client.attach(&session, None);
+    let objects = Dwell::new(&daemon).args(["ls", "--json"]).ok();
+    let attached = objects.lines().find(|line| line.contains("\"clients\":1"));
+    assert!(attached.unwrap().contains(&session), "{objects}");
     let running = Dwell::new(&daemon)
         .args(["ls", "--tsv", "--state", "running"])
         .ok();
@@ -519,4 +520,29 @@ fn a_fork_may_leave_out_the_last_exchanges() {
         "{}",
         too_far.stderr
     );
+}
+
+#[test]
+fn a_cancel_where_nothing_runs_says_that_and_one_of_a_tool_by_hand_says_what_it_stopped() {
+    let daemon = TestDaemon::allowing();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let idle = Dwell::new(&daemon).args(["cancel", &session]).run();
+    assert_eq!(idle.code, Some(0), "{}", idle.stderr);
+    assert_eq!(idle.stderr, format!("nothing runs in {session}\n"));
+
+    client.attach(&session, None);
+    let command = r#"{"command": "sleep 600"}"#;
+    let words = ["run", "-s", &session, "execute", command];
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| Dwell::new(&daemon).args(words).run());
+        client.until_type("doing");
+        let stopped = Dwell::new(&daemon).args(["cancel", &session]).run();
+        assert!(
+            stopped.stderr.contains("was run there by hand is stopped"),
+            "{}",
+            stopped.stderr
+        );
+        assert_ne!(running.join().unwrap().code, Some(0));
+    });
 }

@@ -20,8 +20,9 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         .await?;
     match cancelled.turn {
         Some(turn) => out::line(turn.as_str()),
+        None if cancelled.calls.is_empty() => out::note(&format!("nothing runs in {session}")),
         None => out::note(&format!(
-            "no turn runs in {session}; a command that was run there by hand has been stopped"
+            "no turn runs in {session}; what was run there by hand is stopped"
         )),
     }
 }

@@ -9,7 +9,6 @@ use crate::place::Place;
 use crate::render::styled::{clip, width};
 use crate::render::{cut, first_line};
 use protocol::session::{Session, SessionRpcClient, SessionState};
-use serde_json::Value;
 use std::rc::Rc;
 
 /// The column that gives way.
@@ -64,10 +63,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     };
     sessions.retain(wanted);
     if args.json {
-        return sessions
-            .iter()
-            .map(told)
-            .try_for_each(|one| out::json(&one?));
+        return sessions.iter().try_for_each(out::json);
     }
     if args.tsv {
         return sessions
@@ -119,16 +115,6 @@ async fn fetch(link: &Link, args: &Args) -> Result<Vec<Session>, Failure> {
             return Ok(sessions);
         }
     }
-}
-
-/// As the daemon tells it, without what a list does not know: who is attached.
-fn told(session: &Session) -> Result<Value, Failure> {
-    let mut told =
-        serde_json::to_value(session).map_err(|error| Failure::new(error.to_string()))?;
-    if let Some(members) = told.as_object_mut() {
-        members.remove("clients");
-    }
-    Ok(told)
 }
 
 /// For programs: the fields never change their places, and none holds a tab or a line break.

@@ -5,7 +5,7 @@ use crate::session::message::Reply;
 use crate::session::{Prompt, SessionError, SessionResult, restart};
 use crate::store::{Durability, Pace, StoreError};
 use protocol::event::{EventKind, TurnStatus};
-use protocol::id::{QueuedId, TurnId};
+use protocol::id::{CallId, QueuedId, TurnId};
 use protocol::turn::{Cancelled, Ended, Started};
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
@@ -31,9 +31,13 @@ impl Actor {
 
     pub(super) async fn cancel(&mut self) -> SessionResult<Cancelled> {
         let Some(running) = &self.running else {
+            let mut calls: Vec<CallId> = self.by_hand.keys().cloned().collect();
+            // What a call makes in turn is part of it.
+            calls.retain(|call| !call.as_str().contains('/'));
+            calls.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
             self.by_hand.values().for_each(CancellationToken::cancel);
             self.settle().await?;
-            return Ok(Cancelled { turn: None });
+            return Ok(Cancelled { turn: None, calls });
         };
         running.cancel.cancel();
         let turn = running.turn.clone();
@@ -44,7 +48,10 @@ impl Actor {
         }
         // The tool of a turn that waits for a person has nothing to stop: the wait itself ends.
         self.withdraw(&self.asked_by(&turn), "the turn was cancelled");
-        Ok(Cancelled { turn: Some(turn) })
+        Ok(Cancelled {
+            turn: Some(turn),
+            calls: Vec::new(),
+        })
     }
 
     pub(super) fn wait(&mut self, turn: TurnId, reply: Reply<Ended>) {

@@ -10,8 +10,9 @@ use crate::turn::prompt;
 use protocol::daemon::Change;
 use protocol::event::Event;
 use protocol::id::SessionId;
-use protocol::session::{Export, ExportFormat, History, SearchHit, SessionList};
+use protocol::session::{Export, ExportFormat, History, SearchHit, Session, SessionList};
 use serde_json::json;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::broadcast;
@@ -19,10 +20,17 @@ use tokio::sync::broadcast;
 impl Sessions {
     pub async fn list(&self, query: ListQuery) -> SessionResult<SessionList> {
         let (rows, cursor) = self.services().store.list(query).await?;
-        Ok(SessionList {
-            sessions: rows.into_iter().map(session_of).collect(),
-            cursor,
-        })
+        let mut sessions: Vec<Session> = rows.into_iter().map(session_of).collect();
+        // Who is attached is no part of the store, and known of those in memory alone: nobody is to any other.
+        let attached: HashMap<SessionId, u32> = self
+            .handles()
+            .into_iter()
+            .map(|handle| (handle.id.clone(), handle.feed.clients()))
+            .collect();
+        for session in &mut sessions {
+            session.clients = attached.get(&session.id).copied().unwrap_or(0);
+        }
+        Ok(SessionList { sessions, cursor })
     }
 
     pub async fn history(

@@ -4,7 +4,7 @@
 use super::super::bash;
 use super::super::run::{LONGEST, dotenv, plain};
 use super::syntax::Source;
-use super::{File, Language, Own, Scripts};
+use super::{File, Kind, Language, Own, Scripts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -54,6 +54,11 @@ impl Scripts {
         for (name, why) in refused {
             checked.tools.retain(|known| *known != name);
             checked.problems.push(why);
+        }
+        for folder in self.folders(cwd, Own::Trusted) {
+            for files in folder.files_of_agents() {
+                self.hides(&files, &mut checked);
+            }
         }
         let mut missing = BTreeSet::new();
         for file in &listing.files {
@@ -111,6 +116,29 @@ impl Scripts {
                 "{}: the tool {name} takes the place of the built-in one",
                 file.path.display()
             ));
+        }
+    }
+
+    /// An agent's own tools that come before shared ones of its choice.
+    fn hides(&self, files: &[File], checked: &mut Checked) {
+        let named = |file: &File| -> BTreeSet<String> {
+            let reading = self.shared.known.read(&file.path, file.kind).ok();
+            let declared = reading.map(|reading| reading.declared.declarations.clone());
+            let all = declared.into_iter().flatten();
+            all.map(|one| one.name).collect()
+        };
+        let Some(own) = files.iter().find(|file| file.kind == Kind::Agent) else {
+            return;
+        };
+        let names = named(own);
+        for shared in files.iter().filter(|file| file.kind != Kind::Agent) {
+            for name in names.intersection(&named(shared)) {
+                checked.warnings.push(format!(
+                    "{}: the agent's own tool {name} takes the place of the one in {}, which it chooses too",
+                    own.path.display(),
+                    shared.path.display()
+                ));
+            }
         }
     }
 

@@ -106,6 +106,15 @@ impl Folder {
         warnings
     }
 
+    /// The files of each agent that can be read: its own, and those that it chooses.
+    pub(super) fn files_of_agents(&self) -> Vec<Vec<File>> {
+        let dirs = self.agents();
+        let agents = dirs.iter().filter_map(|dir| Definition::read(dir).ok());
+        agents
+            .map(|agent| self.list_agent(&agent.name).listing.files)
+            .collect()
+    }
+
     /// Those that `agents.txt` names and that are not there.
     fn missing_agents(&self) -> Vec<String> {
         let list = self.root.dir.join(AGENTS);

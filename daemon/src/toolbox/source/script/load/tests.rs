@@ -325,4 +325,9 @@ fn an_agents_own_tool_comes_before_a_shared_one_of_its_name() {
     let loaded = place.scripts.load(files.listing(), None);
     let last = loaded.tools.iter().rfind(|tool| tool.name() == "good");
     assert_eq!(last.unwrap().description(), "Own.");
+    let warned = place.check(&BTreeMap::new()).warnings;
+    let about = |warning: &&String| {
+        warning.contains("a/tools.py: the agent's own tool good takes the place of the one in")
+    };
+    assert_eq!(warned.iter().filter(about).count(), 1, "{warned:?}");
 }

@@ -366,3 +366,87 @@ fn progress_that_a_tool_draws_over_itself_is_shown_as_it_stands() {
     let whole = whole.rsplit("result:").next().unwrap();
     assert!(whole.contains("\n  99%\n  done\n"), "{whole}");
 }
+
+/// Markdown that is easily got wrong, in pieces of three letters.
+fn tricky() -> String {
+    let text = "\
+Steered: \u{1b}[2J\u{1b}[H\u{1b}]0;t\u{7} no.
+
+| 名前 | what it is | n |
+|:--|:-:|--:|
+| 日本語 | a description that is wider than this | 1 |
+| 👍 | see [it](http://x.y/a/long/path/to/it) | 22222 |
+
+1. a
+   - b
+
+     ```sh
+     echo in a list
+     ```
+";
+    let mut script = String::new();
+    for line in text.lines() {
+        let letters: Vec<char> = line.chars().collect();
+        let (whole, rest) = letters.split_at(letters.len() / 3 * 3);
+        for piece in whole.chunks(3) {
+            script.push_str(&format!("say {}\n", String::from_iter(piece)));
+        }
+        script.push_str(&format!("line {}\n", String::from_iter(rest)));
+    }
+    script
+}
+
+fn reads_tricky(test: &str, size: (u16, u16), golden: &str) {
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, test, size) else {
+        return;
+    };
+    scene.start(&tricky());
+    assert_eq!(scene.client.until_ended().last()["status"], "completed");
+    scene.shows("名前   │", golden);
+}
+
+#[test]
+fn tables_and_fences_in_small_pieces_are_read_at_40_by_15() {
+    reads_tricky(
+        "tables_and_fences_in_small_pieces_are_read_at_40_by_15",
+        (40, 15),
+        "
+名前   │       what it is       │     n
+───────┼────────────────────────┼──────
+日本語 │ a description that is  │     1
+       │    wider than this     │
+👍     │         see it         │ 22222
+       │ (http://x.y/a/long/pat │
+       │        h/to/it)        │
+
+1. a
+   • b
+       echo in a list
+
+>
+SESSION · script
+",
+    );
+}
+
+#[test]
+fn tables_and_fences_in_small_pieces_are_read_at_80_by_24() {
+    reads_tricky(
+        "tables_and_fences_in_small_pieces_are_read_at_80_by_24",
+        (80, 24),
+        "
+名前   │              what it is               │     n
+───────┼───────────────────────────────────────┼──────
+日本語 │ a description that is wider than this │     1
+👍     │ see it (http://x.y/a/long/path/to/it) │ 22222
+
+1. a
+   • b
+       echo in a list
+
+>
+SESSION · script
+",
+    );
+}

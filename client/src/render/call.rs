@@ -277,7 +277,9 @@ impl Call {
             paint.dress(Part::Tool, &self.name),
             self.brief
         );
-        let left = room.saturating_sub(painted_width(&behind)).max(room / 3);
+        let rest = room.saturating_sub(painted_width(&behind));
+        // What is too long for one row is broken anyway.
+        let left = if rest < room / 3 { room / 2 } else { rest };
         let mut out = format!("{}{behind}", clip(head.trim_end(), left));
         let inner = format!("{margin}  ");
         let below = match &self.change {

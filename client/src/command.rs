@@ -146,6 +146,20 @@ impl Command {
     }
 }
 
+/// Another restart would bring the same.
+fn still_other(place: &Place, failure: Failure) -> Failure {
+    if failure.kind != Some(ErrorKind::Version) {
+        return failure;
+    }
+    let there = match &place.remote {
+        Some(remote) => format!(" on {} and here", remote.host()),
+        None => String::new(),
+    };
+    failure.hint(format!(
+        "it was restarted, and is of another release still: install dwell and dwelld of one release{there}"
+    ))
+}
+
 /// A connection for a command: to a daemon that speaks our protocol, started if need be.
 async fn link(place: Place) -> Result<Rc<Link>, Failure> {
     let open = || Link::open(place.clone(), Start::IfNeeded, Speak::Ours);
@@ -155,7 +169,11 @@ async fn link(place: Place) -> Result<Rc<Link>, Failure> {
     };
     let other_version = failure.kind == Some(ErrorKind::Version);
     match other_version && daemon::offer_restart(&place, &failure).await? {
-        true => Ok(Rc::new(open().await?)),
+        true => Ok(Rc::new(
+            open()
+                .await
+                .map_err(|failure| still_other(&place, failure))?,
+        )),
         false => Err(failure),
     }
 }

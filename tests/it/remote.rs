@@ -5,7 +5,8 @@ use harness::daemon::TestDaemon;
 use harness::dwell::Dwell;
 use harness::sandbox::Sandbox;
 use harness::ssh::{Sshd, remote_dwell, stand_in};
-use harness::wait::{SOON, until};
+use harness::tmux::Tmux;
+use harness::wait::{SOON, skip, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 
@@ -404,6 +405,37 @@ fn a_daemon_of_another_protocol_on_another_machine_is_told_with_what_to_run() {
     ] {
         assert!(ran.stderr.contains(part), "{}", ran.stderr);
     }
+}
+
+#[test]
+fn a_restart_there_is_offered_and_where_it_does_not_help_the_next_step_is_told() {
+    let name = "a_restart_there_is_offered_and_where_it_does_not_help_the_next_step_is_told";
+    let sandbox = Sandbox::new();
+    let Some(tmux) = Tmux::start(&sandbox) else {
+        return skip(name, "tmux is not installed");
+    };
+    let ssh = sandbox.path("ssh");
+    let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocol":9,"daemon":{"name":"dwelld","version":"7.8.9","pid":1,"started_at":1},"capabilities":{}}}"#;
+    let there = format!(
+        "#!/bin/sh\ncase \"$*\" in *'daemon restart'*) echo restarted there; exit 0;; esac\nread call\necho '{answer}'\nread more\n"
+    );
+    fs::write(&ssh, there).unwrap();
+    harness::sandbox::set_mode(&ssh, 0o755);
+    let mut line = format!("env -i TERM=xterm-256color DWELL_SSH='{}'", ssh.display());
+    for (name, value) in sandbox.variables() {
+        line.push_str(&format!(" {name}='{value}'"));
+    }
+    let client = remote_dwell().display();
+    tmux.open_sized(
+        "it",
+        &format!("{line} '{client}' --host me@box ls; sleep 60"),
+        200,
+        20,
+    );
+    tmux.shows("it", "restart it? Sessions are kept");
+    tmux.type_line("it", "y");
+    tmux.shows("it", "restarted there");
+    tmux.shows("it", "of one release on me@box and here");
 }
 
 #[test]

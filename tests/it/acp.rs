@@ -851,7 +851,7 @@ fn acpx_plays_a_turn_whose_call_it_allows() {
     let daemon = scene();
     let acpx = |arguments: &[&str]| {
         let mut command = Command::new(clients.binary("node_modules/.bin/acpx"));
-        let agent = format!("{} acp", binaries().client.display());
+        let agent = format!("{} acp -p script", binaries().client.display());
         command
             .args(["--agent", &agent, "--approve-all"])
             .args(arguments);

@@ -306,3 +306,135 @@ fn a_turn_that_waits_for_a_server_can_be_cancelled() {
     editor.notify("session/cancel", json!({"sessionId": session}));
     assert_eq!(editor.response(id).unwrap()["stopReason"], "cancelled");
 }
+
+#[test]
+fn a_mode_that_answers_does_so_where_a_question_waits_already() {
+    let daemon = TestDaemon::start();
+    let mut editor = Editor::start(&daemon);
+    let session = editor.session(&daemon);
+    for (mode, status) in [("allow", "completed"), ("deny", "failed")] {
+        let set = |mode: &str| json!({"sessionId": session, "modeId": mode});
+        editor.call("session/set_mode", set("ask"));
+        let id = editor.prompt(&session, "do execute {\"command\": \"true\"}");
+        let asked = editor.asked("session/request_permission");
+        let before = editor.log.len();
+        editor.call("session/set_mode", set(mode));
+        let back = editor.asked("$/cancel_request");
+        assert_eq!(back["params"]["requestId"], asked["id"]);
+        assert_eq!(editor.response(id).unwrap()["stopReason"], "end_turn");
+        let updates = editor.updates(before);
+        assert!(
+            updates.iter().any(|one| one["status"] == status),
+            "{updates:?}"
+        );
+        // Editors that show options are told of the mode too.
+        let told = updates
+            .iter()
+            .rfind(|one| one["sessionUpdate"] == "config_option_update");
+        let mut options = told.unwrap()["configOptions"].as_array().unwrap().iter();
+        let shown = options.find(|one| one["id"] == "mode").unwrap();
+        assert_eq!(shown["currentValue"], mode);
+    }
+}
+
+#[test]
+fn an_answer_that_is_none_is_told_and_one_that_was_not_offered_is_a_no() {
+    let daemon = TestDaemon::start();
+    let mut editor = Editor::start(&daemon);
+    let session = editor.session(&daemon);
+    for answer in [
+        json!({}),
+        Value::Null,
+        json!({"outcome": {"outcome": "selected", "optionId": 7}}),
+    ] {
+        let id = editor.prompt(&session, "do execute {\"command\": \"true\"}");
+        let asked = editor.asked("session/request_permission");
+        editor.answer(&asked, answer);
+        let told = editor.update("agent_thought_chunk").to_string();
+        assert!(
+            told.contains("whether execute may run cannot be read"),
+            "{told}"
+        );
+        // As one request or the other: some editors send the notification with an id.
+        let cancel = editor.send("session/cancel", json!({"sessionId": session}));
+        assert_eq!(editor.response(id).unwrap()["stopReason"], "cancelled");
+        editor.response(cancel).unwrap();
+    }
+    let id = editor.prompt(&session, "do execute {\"command\": \"true\"}");
+    let asked = editor.asked("session/request_permission");
+    let outcome = json!({"outcome": {"outcome": "selected", "optionId": "yolo"}});
+    editor.answer(&asked, outcome);
+    let ended = editor.wait("the call's end", |line| {
+        line["params"]["update"].to_string().contains("yolo")
+    });
+    assert_eq!(ended["params"]["update"]["status"], "failed");
+    assert_eq!(editor.response(id).unwrap()["stopReason"], "end_turn");
+}
+
+#[test]
+fn a_session_that_is_closed_or_deleted_answers_its_prompts_first() {
+    let daemon = TestDaemon::start();
+    let mut editor = Editor::start(&daemon);
+    for method in ["session/close", "session/delete"] {
+        let session = editor.session(&daemon);
+        let prompts = ["say on\nwait 60000", "say never"];
+        let prompts = prompts.map(|prompt| editor.prompt(&session, prompt));
+        editor.update("agent_message_chunk");
+        let before = editor.log.len();
+        let closed = editor.send(method, json!({"sessionId": session}));
+        editor.response(closed).unwrap();
+        let answers = editor.log[before..]
+            .iter()
+            .filter_map(|line| line["id"].as_u64());
+        let mut answers: Vec<u64> = answers.collect();
+        assert_eq!(answers.pop(), Some(closed));
+        answers.sort_unstable();
+        assert_eq!(answers, prompts, "{method}");
+        for id in prompts {
+            assert_eq!(editor.response(id).unwrap()["stopReason"], "cancelled");
+        }
+    }
+}
+
+#[test]
+fn a_slash_command_that_takes_long_is_cancelled_as_a_turn_is() {
+    let daemon = TestDaemon::start();
+    let plugins = daemon.path("home").join(".agents/plugins");
+    fs::create_dir_all(&plugins).unwrap();
+    let nap = r#"
+import dwell, time
+
+
+@dwell.setup
+def nap(session):
+    @session.commands.register("nap")
+    def nap(args):
+        open(args, "w").close()
+        time.sleep(600)
+"#;
+    fs::write(plugins.join("nap.py"), nap).unwrap();
+    let mut editor = Editor::start(&daemon);
+    let session = editor.session(&daemon);
+    let cancels = [
+        ("session/cancel", json!({"sessionId": session})),
+        ("$/cancel_request", json!({"requestId": 0})),
+        ("$/cancelRequest", json!({"id": 0})),
+    ];
+    for (at, (method, mut params)) in cancels.into_iter().enumerate() {
+        let mark = daemon.work().join(format!("mark{at}"));
+        let id = editor.prompt(&session, &format!("/nap {}", mark.display()));
+        until_true("it naps", SOON, || mark.exists());
+        for name in ["requestId", "id"] {
+            if params.get(name).is_some() {
+                params[name] = json!(id);
+            }
+        }
+        editor.notify(method, params);
+        assert_eq!(
+            editor.response(id).unwrap()["stopReason"],
+            "cancelled",
+            "{method}"
+        );
+    }
+    assert_eq!(editor.turn(&session, "say on").0, "end_turn");
+}

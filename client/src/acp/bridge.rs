@@ -3,6 +3,7 @@
 
 mod catalogue;
 mod choices;
+mod commands;
 mod hear;
 mod lost;
 mod old;
@@ -79,6 +80,8 @@ impl Bridge {
             "session/close" => self.close(params).await,
             "session/delete" => self.delete(params).await,
             "session/set_mode" => self.set_mode(params).await,
+            // A notification, which some send as a request.
+            "session/cancel" => self.cancel(params).await.map(|()| Value::Null),
             "session/set_config_option" => self.set_option(params).await,
             other => Err(error::unknown(other)),
         };
@@ -88,14 +91,8 @@ impl Bridge {
     /// Sees to a notification; one that nobody knows is none of ours.
     pub(super) async fn notification(self: Rc<Self>, method: &str, params: Value) {
         match method {
-            "session/cancel" => {
-                let Ok(CancelNotification { session_id, .. }) = read(params) else {
-                    return;
-                };
-                if let Ok(open) = self.opened(&session_id.0) {
-                    open.cancel().await;
-                }
-            }
+            // Nobody waits to be told why not.
+            "session/cancel" => drop(self.cancel(params).await),
             // In the protocol's spelling, and as libraries for language servers send it by themselves.
             "$/cancel_request" => self.withdraw(&params["requestId"]).await,
             "$/cancelRequest" => self.withdraw(&params["id"]).await,
@@ -103,9 +100,18 @@ impl Bridge {
         }
     }
 
+    async fn cancel(&self, params: Value) -> Result<(), Error> {
+        let CancelNotification { session_id, .. } = read(params)?;
+        self.opened(&session_id.0)?.cancel().await;
+        Ok(())
+    }
+
     async fn withdraw(&self, request: &Value) {
         for open in self.all_open() {
             open.withdraw(|one| one.reply.is(request)).await;
+            if open.commands.cancel(|one| one.is(request)) {
+                open.cancel_turn().await;
+            }
         }
     }
 
@@ -152,14 +158,14 @@ impl Bridge {
         let open = self.opened(&session_id.0)?;
         open.cancel().await;
         self.part(&open.id).await;
-        self.shut(&open.id);
+        self.shut(&open.id).await;
         Ok(json!({}))
     }
 
     async fn delete(&self, params: Value) -> Result<Value, Error> {
         let DeleteSessionRequest { session_id, .. } = read(params)?;
         let id = SessionId::from(&*session_id.0);
-        self.shut(&id);
+        self.shut(&id).await;
         let call = self
             .link
             .call(async |client| SessionRpcClient::delete(client, id.clone()).await);
@@ -167,9 +173,11 @@ impl Bridge {
         Ok(json!({}))
     }
 
-    fn shut(&self, id: &SessionId) {
-        if let Some(open) = self.open.borrow_mut().remove(id) {
-            open.shut();
+    /// Lets go of a session, and waits until what is due of it has been said.
+    async fn shut(&self, id: &SessionId) {
+        let open = self.open.borrow_mut().remove(id);
+        if let Some(open) = open {
+            open.shut().await;
         }
     }
 

@@ -115,6 +115,10 @@ impl Responder {
         Self { peer, id }
     }
 
+    pub(super) fn id(&self) -> Id {
+        self.id.clone()
+    }
+
     /// Whether this is the request that the editor knows by `id`.
     pub(super) fn is(&self, id: &Value) -> bool {
         self.id.is(id)

@@ -5,9 +5,10 @@ use super::catalogue::{DEFAULT, MODEL, PROVIDER};
 use super::{Bridge, answer, read};
 use crate::acp::convert::error::{self, Error};
 use agent_client_protocol_schema::v1::{
-    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode,
-    SessionModeState, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
-    SetSessionModeRequest, SetSessionModeResponse,
+    ConfigOptionUpdate, SessionConfigOption, SessionConfigOptionCategory,
+    SessionConfigSelectOption, SessionMode, SessionModeState, SessionUpdate,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
+    SetSessionModeResponse,
 };
 use protocol::provider::ProviderRpcClient;
 use serde_json::Value;
@@ -87,6 +88,11 @@ impl Bridge {
         let asked: SetSessionModeRequest = read(params)?;
         let open = self.opened(&asked.session_id.0)?;
         open.switch_mode(Mode::find(&asked.mode_id.0)?).await;
+        // Editors that show options show no modes, and the other way round: both have to agree.
+        let session = self.found(open.id.as_str()).await?;
+        let options = self.catalogue.options(&session, open.mode.get()).await;
+        let update = ConfigOptionUpdate::new(options);
+        open.send(SessionUpdate::ConfigOptionUpdate(update)).await;
         answer(SetSessionModeResponse::new())
     }
 

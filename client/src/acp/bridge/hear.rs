@@ -68,7 +68,7 @@ impl Task {
     pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
         // While the daemon cannot be had, until somebody wants something of the session.
         let mut resting = false;
-        loop {
+        let _over = loop {
             self.release().await;
             tokio::select! {
                 event = self.follow.next(), if !resting => match event {
@@ -84,11 +84,12 @@ impl Task {
                         Some(Order::After(after)) => self.after.push(after),
                         Some(Order::Turn(turn, reply)) => self.turn(turn, reply).await,
                         Some(Order::Wake) => {}
-                        Some(Order::Shut) | None => break,
+                        Some(Order::Shut(over)) => break Some(over),
+                        None => break None,
                     }
                 }
             }
-        }
+        };
         self.close().await;
     }
 

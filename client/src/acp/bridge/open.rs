@@ -148,7 +148,9 @@ impl Bridge {
             Some(open) => (open.mode.get(), open.take_all()),
             None => Default::default(),
         };
-        self.shut(&session.id);
+        if let Some(open) = &before {
+            drop(open.shut());
+        }
         let (link, peer) = (Rc::clone(&self.link), Rc::clone(&self.peer));
         let catalogue = Rc::clone(&self.catalogue);
         let open = Open::start(link, peer, catalogue, session, from, self.notices.get());

@@ -1,5 +1,6 @@
 //! The editor's prompts: turns, and slash commands.
 
+use super::commands::Running;
 use super::session::{Open, Pending};
 use super::{Bridge, answer, read};
 use crate::acp::convert::error::{self, Error};
@@ -13,10 +14,14 @@ use protocol::event::Level;
 use serde::Deserialize;
 use serde_json::Value;
 use std::rc::Rc;
+use std::time::Duration;
+
+/// How long a cancelled command is waited for; it may go on in the daemon.
+const ENDING: Duration = Duration::from_secs(1);
 
 /// `session/prompt`'s parameters. Blocks are read one by one: one of a kind that nobody knows yet spoils no other.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename = "PromptRequest", rename_all = "camelCase")]
 struct Asked {
     session_id: String,
     prompt: Vec<Value>,
@@ -68,17 +73,27 @@ impl Bridge {
     }
 
     async fn command(&self, open: &Rc<Open>, line: String, reply: Responder) {
-        match self.ran(open, &line).await {
+        let running = open.commands.begin(reply.id());
+        let ran = tokio::select! {
+            biased;
+            ran = self.ran(open, &line, &running) => Some(ran),
+            () = overdue(&running) => None,
+        };
+        open.commands.end(&running);
+        let reason = match running.is_cancelled() {
+            true => StopReason::Cancelled,
+            false => StopReason::EndTurn,
+        };
+        let stop = answer(PromptResponse::new(reason));
+        match (ran, stop) {
             // A command may begin a turn, whose end is then the prompt's.
-            Ok((_, Some(turn))) => open.answer_turn(turn, reply).await,
-            Ok((seq, None)) => match answer(PromptResponse::new(StopReason::EndTurn)) {
-                Ok(result) => open.answer_after(seq, reply, result).await,
-                Err(error) => reply.send(Err::<(), _>(error)).await,
-            },
-            Err(failure) => {
+            (Some(Ok((_, Some(turn)))), _) => open.answer_turn(turn, reply).await,
+            (Some(Ok((seq, None))), Ok(stop)) => open.answer_after(seq, reply, stop).await,
+            (Some(Err(failure)), _) if !running.is_cancelled() => {
                 let error = Err::<(), _>(error::from(failure));
                 reply.send(error).await;
             }
+            (_, stop) => reply.send(stop).await,
         }
     }
 
@@ -86,8 +101,13 @@ impl Bridge {
         &self,
         open: &Rc<Open>,
         line: &str,
+        running: &Running,
     ) -> Result<(u64, Option<protocol::id::TurnId>), Failure> {
         let before = self.seen(open).await?;
+        running.alone.set(before.turn.is_none());
+        if running.is_cancelled() {
+            return Ok((before.seq, None));
+        }
         let result = self
             .link
             .call_once(async |client| {
@@ -109,6 +129,12 @@ impl Bridge {
         });
         call.await
     }
+}
+
+/// Resolves when a command has been cancelled, and has had the time to end by that.
+async fn overdue(running: &Running) {
+    running.cancelled().await;
+    tokio::time::sleep(ENDING).await;
 }
 
 /// A picture has no place in a command.

@@ -86,8 +86,16 @@ pub(super) struct Questions {
     open: Rc<Open>,
     /// Not asked yet.
     waiting: Vec<Question>,
-    /// Asked, with the number of our request.
-    asked: Vec<(Question, u64)>,
+    asked: Vec<Put>,
+}
+
+/// A question that the editor was asked.
+struct Put {
+    question: Question,
+    /// The number of our request.
+    id: u64,
+    /// The mode has answered it, and the daemon has not said so yet.
+    over: bool,
 }
 
 impl Questions {
@@ -104,17 +112,21 @@ impl Questions {
         self.waiting.extend(questions);
     }
 
-    /// Asks what has not been asked.
+    /// Asks what has not been asked. A mode that answers does so also where the editor shows a question already.
     pub(super) async fn ask(&mut self) {
-        for question in std::mem::take(&mut self.waiting) {
-            match self.open.mode.get() {
-                Mode::Ask => self.put(question).await,
-                Mode::Allow => answer(&self.open, question.approval, Reply::yes()),
-                Mode::Deny => {
-                    let no = "the person's editor is set to allow nothing that has to be asked";
-                    answer(&self.open, question.approval, Reply::no(no));
-                }
+        let waiting = std::mem::take(&mut self.waiting);
+        let Some(reply) = by_itself(self.open.mode.get()) else {
+            for question in waiting {
+                self.put(question).await;
             }
+            return;
+        };
+        for question in waiting {
+            answer(&self.open, question.approval, reply.clone());
+        }
+        for put in self.asked.iter_mut().filter(|put| !put.over) {
+            put.over = true;
+            answer(&self.open, put.question.approval.clone(), reply.clone());
         }
     }
 
@@ -126,9 +138,17 @@ impl Questions {
                 &request(&self.open, &question),
             )
             .await;
-        let (approval, patterns) = (question.approval.clone(), question.patterns.clone());
-        self.asked.push((question, asked.id));
-        spawn_local(hear(Rc::clone(&self.open), approval, patterns, asked));
+        let asker = Asker {
+            approval: question.approval.clone(),
+            tool: question.tool.clone(),
+            patterns: question.patterns.clone(),
+        };
+        self.asked.push(Put {
+            question,
+            id: asked.id,
+            over: false,
+        });
+        spawn_local(hear(Rc::clone(&self.open), asker, asked));
     }
 
     /// Takes back what an event settles.
@@ -137,9 +157,8 @@ impl Questions {
             .retain(|question| !question.is_settled_by(event));
         let (over, rest) = std::mem::take(&mut self.asked)
             .into_iter()
-            .partition(|(question, _)| question.is_settled_by(event));
+            .partition(|put: &Put| put.question.is_settled_by(event));
         self.asked = rest;
-        let over: Vec<(Question, u64)> = over;
         self.take_back(over).await;
     }
 
@@ -150,9 +169,9 @@ impl Questions {
         self.take_back(all).await;
     }
 
-    async fn take_back(&self, over: Vec<(Question, u64)>) {
+    async fn take_back(&self, over: Vec<Put>) {
         let peer = self.open.peer();
-        for (_, id) in over {
+        for Put { id, .. } in over {
             // Unless the editor has answered it by now, which is how it may have been settled.
             if peer.forget(id) {
                 let id = i64::try_from(id).unwrap_or_default();
@@ -180,28 +199,74 @@ fn request(open: &Open, question: &Question) -> RequestPermissionRequest {
     RequestPermissionRequest::new(open.id.as_str().to_owned(), call, options.collect())
 }
 
-/// Waits for the editor's answer, apart from the session's events.
-async fn hear(open: Rc<Open>, approval: ApprovalId, patterns: Vec<String>, asked: Asked) {
-    // Nobody answers any more when the question was taken back.
-    let Ok(said) = asked.answer.await else { return };
-    if let Some(reply) = meant(said, &patterns) {
-        answer(&open, approval, reply);
+/// What a mode answers; none where the person is asked.
+fn by_itself(mode: Mode) -> Option<Reply> {
+    match mode {
+        Mode::Ask => None,
+        Mode::Allow => Some(Reply::yes()),
+        Mode::Deny => Some(Reply::no(
+            "the person's editor is set to allow nothing that has to be asked",
+        )),
     }
 }
 
-/// What an answer means; none leaves the question to others.
-fn meant(said: Answer, patterns: &[String]) -> Option<Reply> {
+/// What was asked, for whoever waits for the answer.
+struct Asker {
+    approval: ApprovalId,
+    tool: String,
+    patterns: Vec<String>,
+}
+
+/// Waits for the editor's answer, apart from the session's events.
+async fn hear(open: Rc<Open>, asker: Asker, asked: Asked) {
+    // Nobody answers any more when the question was taken back.
+    let Ok(said) = asked.answer.await else { return };
+    match meant(said, &asker.patterns) {
+        Meaning::Said(reply) => answer(&open, asker.approval, reply),
+        Meaning::Nothing => {}
+        // Else an editor that believes to have answered waits for a turn that waits for it.
+        Meaning::Unread(why) => {
+            let note = format!(
+                "the editor's answer to whether {} may run cannot be read ({why}): the question waits for another client's, or for a cancel",
+                asker.tool
+            );
+            open.tell(Level::Warning, &note).await;
+        }
+    }
+}
+
+/// What an answer means.
+#[derive(Debug, PartialEq)]
+enum Meaning {
+    Said(Reply),
+    /// The question is left to others.
+    Nothing,
+    /// It is no answer, and why.
+    Unread(String),
+}
+
+fn meant(said: Answer, patterns: &[String]) -> Meaning {
     let said = match said {
         Ok(said) => said,
-        Err(why) => return Some(Reply::no(format!("the editor could not ask: {why}"))),
+        Err(why) => {
+            return Meaning::Said(Reply::no(format!("the editor could not ask: {why}")));
+        }
     };
-    let said: RequestPermissionResponse = serde_json::from_value(said).ok()?;
+    let said: RequestPermissionResponse = match serde_json::from_value(said) {
+        Ok(said) => said,
+        Err(why) => return Meaning::Unread(why.to_string()),
+    };
     let RequestPermissionOutcome::Selected(chosen) = said.outcome else {
-        return None;
+        return Meaning::Nothing;
     };
-    let all = choices(patterns);
-    let found = all.into_iter().find(|one| *one.id == *chosen.option_id.0);
-    Some(match found.and_then(|one| one.reach) {
+    let id = &*chosen.option_id.0;
+    let found = choices(patterns).into_iter().find(|one| *one.id == *id);
+    let Some(choice) = found else {
+        return Meaning::Said(Reply::no(format!(
+            "the editor chose {id:?}, which it was not offered"
+        )));
+    };
+    Meaning::Said(match choice.reach {
         Some((scope, pattern)) => Reply {
             answer: Word::Allow,
             scope,
@@ -229,18 +294,24 @@ mod tests {
     #[test]
     fn only_a_chosen_yes_is_a_yes() {
         let chosen = |id| json!({"outcome": {"outcome": "selected", "optionId": id}});
-        let yes = meant(Ok(chosen("session")), &[]).unwrap();
+        let Meaning::Said(yes) = meant(Ok(chosen("session")), &[]) else {
+            panic!("it is an answer")
+        };
         assert_eq!((yes.answer, yes.scope), (Word::Allow, Scope::Session));
         for no in [
             Ok(chosen("no")),
             Ok(chosen("whatever")),
             Err("x".to_owned()),
         ] {
-            assert_eq!(meant(no, &[]).unwrap().answer, Word::Deny);
+            let Meaning::Said(no) = meant(no, &[]) else {
+                panic!("it is an answer")
+            };
+            assert_eq!(no.answer, Word::Deny);
         }
         let silent = json!({"outcome": {"outcome": "cancelled"}});
-        for none in [silent, json!({}), json!(null), json!({"outcome": true})] {
-            assert_eq!(meant(Ok(none), &[]), None);
+        assert_eq!(meant(Ok(silent), &[]), Meaning::Nothing);
+        for none in [json!({}), json!(null), json!({"outcome": true})] {
+            assert!(matches!(meant(Ok(none), &[]), Meaning::Unread(_)));
         }
     }
 
@@ -262,7 +333,9 @@ mod tests {
         );
         assert_eq!(words(&[])[2], "Always allow");
         let chosen = json!({"outcome": {"outcome": "selected", "optionId": "always-1"}});
-        let reply = meant(Ok(chosen), &patterns).unwrap();
+        let Meaning::Said(reply) = meant(Ok(chosen), &patterns) else {
+            panic!("it is an answer")
+        };
         assert_eq!(
             (reply.scope, reply.pattern.as_deref()),
             (Scope::Always, Some("a b"))

@@ -3,6 +3,7 @@
 
 use super::catalogue::Catalogue;
 use super::choices::Mode;
+use super::commands::Commands;
 use super::hear::Task;
 use crate::acp::convert::error::{self};
 use crate::acp::convert::prompt::Prompt;
@@ -23,11 +24,15 @@ use protocol::turn::TurnRpcClient;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_local;
 
 /// Answers that may wait for their place behind events; there is one for each request of the editor's.
 const ORDERS: usize = 64;
+
+/// How long what is due to the editor may hold up the answer to its letting go of a session.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// From where an editor hears a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,6 +54,8 @@ pub(super) struct Open {
     pub(super) notices: bool,
     /// The editor's turns that have not ended.
     pub(super) prompts: RefCell<Vec<Pending>>,
+    /// The editor's slash commands that have not ended.
+    pub(super) commands: Commands,
     orders: mpsc::Sender<Order>,
 }
 
@@ -82,8 +89,8 @@ pub(super) enum Order {
     Turn(TurnId, Responder),
     /// The editor wants something of the session: it is followed again where that had failed.
     Wake,
-    /// The editor wants no more of this session.
-    Shut,
+    /// The editor wants no more of this session. Dropped when all that was due to it has been said.
+    Shut(oneshot::Sender<()>),
 }
 
 /// An answer behind an event, and who waits until it is said.
@@ -113,6 +120,7 @@ impl Open {
             peer,
             notices,
             prompts: RefCell::default(),
+            commands: Commands::default(),
             orders: sender,
         });
         let task = Task::new(&open, catalogue, session, from);
@@ -129,6 +137,8 @@ impl Open {
         self.mode.set(mode);
         let update = CurrentModeUpdate::new(mode.id());
         self.send(SessionUpdate::CurrentModeUpdate(update)).await;
+        // It counts for questions that wait, too.
+        self.order(Order::Wake).await;
     }
 
     /// Answers a request behind the event with this number, and returns when that is done.
@@ -155,7 +165,7 @@ impl Open {
         let reply = match refused.map(|error| error.0) {
             Some(Order::After(after)) => Some(after.reply),
             Some(Order::Turn(_, reply)) => Some(reply),
-            Some(Order::Wake | Order::Shut) | None => None,
+            Some(Order::Wake | Order::Shut(_)) | None => None,
         };
         if let Some(reply) = reply {
             reply
@@ -194,6 +204,7 @@ impl Open {
 
     /// Stops the turn that runs, and takes the editor's others out of the queue. Their ends answer them.
     pub(super) async fn cancel(&self) {
+        self.commands.cancel(|_| true);
         let mut waiting = Vec::new();
         for one in self.prompts.borrow_mut().iter_mut() {
             one.cancelled = true;
@@ -299,10 +310,14 @@ impl Open {
         }
     }
 
-    /// Lets go of it; the session lives on.
-    pub(super) fn shut(&self) {
+    /// Lets go of it; the session lives on. Gives what resolves when the editor has its answers.
+    pub(super) fn shut(&self) -> impl Future<Output = ()> + use<> {
+        let (over, done) = oneshot::channel();
         // A full queue is emptied by a task that sees it closed as soon as it has written what it holds.
-        let _ = self.orders.try_send(Order::Shut);
+        let _ = self.orders.try_send(Order::Shut(over));
+        async {
+            let _ = tokio::time::timeout(PARTING, done).await;
+        }
     }
 
     /// Something the person should know.

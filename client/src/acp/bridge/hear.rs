@@ -174,8 +174,10 @@ impl Task {
     async fn stop_if_cancelled(&self, event: &Event) {
         let is_off = |one: &Pending| one.cancelled && one.turn == event.turn;
         let is_off = self.open.prompts.borrow().iter().any(is_off);
-        if is_off && event.seq > self.live_from {
-            self.open.cancel_turn().await;
+        if let Some(turn) = event.turn.as_ref().filter(|_| is_off)
+            && event.seq > self.live_from
+        {
+            self.open.cancel_own(turn).await;
         }
     }
 

@@ -56,6 +56,8 @@ pub(super) struct Open {
     pub(super) prompts: RefCell<Vec<Pending>>,
     /// The editor's slash commands that have not ended.
     pub(super) commands: Commands,
+    /// The turn that a cancel hit last. Held while one is under way.
+    stopped: tokio::sync::Mutex<Option<TurnId>>,
     orders: mpsc::Sender<Order>,
 }
 
@@ -121,6 +123,7 @@ impl Open {
             notices,
             prompts: RefCell::default(),
             commands: Commands::default(),
+            stopped: tokio::sync::Mutex::default(),
             orders: sender,
         });
         let task = Task::new(&open, catalogue, session, from);
@@ -279,7 +282,7 @@ impl Open {
     pub(super) async fn withdraw(&self, is: impl Fn(&Pending) -> bool) {
         let mark = |one: &mut Pending| {
             one.cancelled = true;
-            (one.turn.is_some(), one.queued.clone())
+            (one.turn.clone(), one.queued.clone())
         };
         let found = self
             .prompts
@@ -288,8 +291,8 @@ impl Open {
             .find(|one| is(one))
             .map(mark);
         match found {
-            Some((true, _)) => self.cancel_turn().await,
-            Some((false, Some(queued))) => {
+            Some((Some(turn), _)) => self.cancel_own(&turn).await,
+            Some((None, Some(queued))) => {
                 let call = self.link.call(async |client| {
                     QueueRpcClient::queue_remove(client, self.id.clone(), queued.clone()).await
                 });
@@ -297,16 +300,30 @@ impl Open {
                 let _ = call.await;
             }
             // What becomes of it is not known yet; whoever learns it finds it cancelled.
-            Some((false, None)) | None => {}
+            Some((None, None)) | None => {}
+        }
+    }
+
+    /// Stops this turn, unless that is under way: a second cancel would hit the prompt behind it.
+    pub(super) async fn cancel_own(&self, turn: &TurnId) {
+        let stopped = self.stopped.lock().await;
+        if stopped.as_ref() != Some(turn) {
+            self.stop(stopped).await;
         }
     }
 
     pub(super) async fn cancel_turn(&self) {
+        let stopped = self.stopped.lock().await;
+        self.stop(stopped).await;
+    }
+
+    async fn stop(&self, mut stopped: tokio::sync::MutexGuard<'_, Option<TurnId>>) {
         let call = self
             .link
             .call(async |client| TurnRpcClient::cancel(client, self.id.clone()).await);
-        if let Err(failure) = call.await {
-            self.tell(Level::Error, &failure.message).await;
+        match call.await {
+            Ok(cancelled) => *stopped = cancelled.turn,
+            Err(failure) => self.tell(Level::Error, &failure.message).await,
         }
     }
 

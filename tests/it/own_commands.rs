@@ -24,6 +24,7 @@ fn what_a_person_ran_goes_to_the_model_with_the_next_prompt_from_anywhere_once()
         json!(["echo one", "echo two; exit 3"])
     );
     let events = other.turn(&session, "say seen");
+    assert_eq!(events.last()["status"], "completed");
     assert_eq!(
         events.one("turn_started")["text"],
         "say seen",

@@ -91,7 +91,7 @@ fn prompt<'a>(messages: &'a [Message], file: Option<&str>) -> (&'a str, Vec<&'a 
             Message::Tool { content, .. } => results.push(content.as_str()),
             Message::User { content, .. } if !is_steer(messages, index, file) => {
                 results.reverse();
-                return (content, results);
+                return (own(content), results);
             }
             Message::User { .. } | Message::Assistant { .. } | Message::System { .. } => {}
         }
@@ -107,7 +107,24 @@ fn is_steer(messages: &[Message], index: usize, file: Option<&str>) -> bool {
     let mut others = messages[..index].iter().rev();
     let before = others.find(|message| !matches!(message, Message::User { .. }));
     matches!(before, Some(Message::Tool { .. }))
-        && (file.is_some() || !matches!(parse::parse(content), Parsed::Script(_)))
+        && (file.is_some() || !matches!(parse::parse(own(content)), Parsed::Script(_)))
+}
+
+/// A prompt without what goes along with it: what its person's own commands gave.
+fn own(prompt: &str) -> &str {
+    let mut rest = prompt;
+    while let Some(behind) = behind_output(rest) {
+        rest = behind;
+    }
+    rest
+}
+
+fn behind_output(prompt: &str) -> Option<&str> {
+    let told = prompt.strip_prefix("I ran `")?;
+    let fenced = &told[told.find(":\n```")? + 2..];
+    let fence = fenced.len() - fenced.trim_start_matches('`').len();
+    let end = format!("\n{}\n\n", &fenced[..fence]);
+    fenced.split_once(&end).map(|(_, behind)| behind)
 }
 
 async fn read(path: &str) -> Result<String, ProviderError> {
@@ -202,6 +219,13 @@ mod tests {
         let second = [saying("two"), doing("c", json!({}))];
         assert_eq!(played(steered("and mind the gap")).await.unwrap(), second);
         assert_eq!(played(steered("say new")).await.unwrap(), [saying("new")]);
+    }
+
+    #[tokio::test]
+    async fn what_a_persons_own_commands_gave_is_passed_over() {
+        let along = "I ran `ls`:\n```\nsay no\n```\n\nI ran `make` (exit status 2):\n````\n```\n````\n\nsay yes";
+        let prompt = json!([{"role": "user", "content": along}]);
+        assert_eq!(played(prompt).await.unwrap(), [saying("yes")]);
     }
 
     #[tokio::test]

@@ -3,8 +3,9 @@
 
 use crate::error::Failure;
 use crate::link::Link;
-use crate::paint::{Mark, Paint, Part, spell_out};
+use crate::paint::{Mark, Paint, Part, one_line, spell_out};
 use crate::render::code::Highlighter;
+use crate::render::cut;
 use crate::render::diff::Diff;
 use crate::render::styled::{clip_middle, paint_row};
 use protocol::approval::{Answer, ApprovalRpcClient, Scope};
@@ -261,6 +262,12 @@ impl Question {
         keys.join("  ")
     }
 
+    /// The tool and what would run on one line, cut.
+    pub(crate) fn brief_line(&self) -> String {
+        let brief = one_line(self.brief().trim());
+        format!("{} {}", one_line(&self.tool), cut(&brief, BRIEF))
+    }
+
     /// What would run, for a line that has little room; the question's text has all of it.
     pub(crate) fn brief(&self) -> String {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str);
@@ -270,6 +277,9 @@ impl Question {
         known.map_or_else(|| self.arguments.to_string(), String::from)
     }
 }
+
+/// How much of what would run stands in a line about it.
+const BRIEF: usize = 80;
 
 /// How much of the reason is shown.
 const WHY: usize = 120;
@@ -291,8 +301,7 @@ fn what_would_run(paint: Paint, arguments: &Value, change: Option<&Diff>) -> Str
     let change = change.cloned().or_else(|| Diff::of(arguments));
     if let Some(change) = change.filter(|_| members.keys().all(all_shown)) {
         let rows = change.rows(paint, WIDE, usize::MAX).join("\n");
-        // A name is one line, whatever is in it.
-        let path = spell_out(&change.path).replace('\n', "\\n");
+        let path = one_line(&change.path);
         let everywhere = match members.get("all") {
             Some(Value::Bool(true)) => " (wherever it stands)",
             _ => "",

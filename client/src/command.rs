@@ -1,6 +1,8 @@
 //! The table of subcommands: one line here, one file below. Must never hold what a command does.
 
 mod acp;
+mod answer;
+mod approvals;
 mod ask;
 mod attach;
 mod cancel;
@@ -89,6 +91,10 @@ commands! {
     Wait => wait,
     /// Follow all sessions: which begin, wait, are done
     Watch => watch,
+    /// Show what waits for an approval
+    Approvals => approvals,
+    /// Answer what waits for an approval
+    Answer => answer,
     /// Stop a session's running turn
     Cancel => cancel,
     /// Show what waits behind a session's running turn, or take it out

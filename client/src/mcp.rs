@@ -7,6 +7,7 @@ mod result;
 mod wire;
 
 use crate::approval::{self, Question, Reply};
+use crate::consent::Consent;
 use crate::error::Failure;
 use crate::follow::Follow;
 use crate::link::Link;
@@ -41,12 +42,6 @@ const REST: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_millis(200);
 /// The most that one notice of progress says, in characters.
 const SAID: usize = 2000;
-
-/// What was allowed beforehand.
-pub(crate) enum Consent {
-    All,
-    Tools(Vec<String>),
-}
 
 /// What was begun has come to this.
 enum Came {
@@ -285,17 +280,15 @@ impl Server {
 
     /// What was allowed is answered, else the client's person is asked, else it waits for another client of dwell.
     async fn ask(&mut self, question: Question) -> Result<(), Failure> {
-        let allowed = match &self.consent {
-            Consent::All => true,
-            Consent::Tools(tools) => tools.contains(&question.tool),
-        };
-        if allowed {
+        if self.consent.allows(&question.tool) {
             return approval::answer(&self.link, &question.approval, &Reply::yes()).await;
         }
         if !self.asks {
             let wait = format!(
-                "waits for an approval of {}: `dwell attach {}` answers it",
-                question.tool, self.session
+                "waits for an approval of {}: `{} attach {}` answers it",
+                question.tool,
+                self.link.place().dwell(),
+                self.session
             );
             return self.progress(&question.call, &wait);
         }

@@ -187,6 +187,11 @@ pub(crate) fn spell_out(text: &str) -> String {
     out
 }
 
+/// A name, such as a directory's, as one line: what would break it or cannot be seen is spelled out.
+pub(crate) fn one_line(text: &str) -> String {
+    spell_out(text).replace('\n', "\\n").replace('\t', "\\t")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,6 +233,11 @@ mod tests {
         let text = "a\u{1b}[36mb\u{1b}[0m\u{1b}]0;t\u{7}c\u{1b}[2J\u{9b}1m\n\u{1b}[3";
         assert_eq!(only_colours(text), "a\u{1b}[36mb\u{1b}[0m]0;tc[2J1m\n[3");
         assert!(matches!(only_colours("plain\ttext\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_name_is_one_line_and_hides_nothing() {
+        assert_eq!(one_line("x\ny\tz\u{1b}[2J"), "x\\ny\\tz\\u{1b}[2J");
     }
 
     #[test]

@@ -138,6 +138,25 @@ fn named(variable: &str) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
+/// Whether the environment says the same as the command line did.
+fn names(variable: &str, value: &str) -> bool {
+    let said = named(variable);
+    let whole = said.map(|said| match variable {
+        SOCKET => std::path::absolute(&said).unwrap_or(said),
+        _ => said,
+    });
+    whole.is_some_and(|said| said.as_os_str() == value)
+}
+
+/// A word for a shell, in quotes where it has to be.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-:@~[]".contains(c);
+    match word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 /// Who holds a file's lock by a table such as `1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF`. Devices are left out:
 /// those of some file systems differ between this table and `stat`.
 fn holder_of(file: &std::fs::Metadata, table: &str) -> Option<u32> {
@@ -161,6 +180,22 @@ impl Place {
         let cwd = std::env::current_dir()
             .map_err(|error| Failure::new(format!("cannot tell the current directory: {error}")))?;
         text_of(&cwd)
+    }
+
+    /// This program as a person has to call it again to reach the same daemon: what the command line alone said of it
+    /// has to be said again.
+    pub(crate) fn dwell(&self) -> String {
+        let said = match (&self.remote, &self.given) {
+            (Some(remote), _) => Some(("--host", "DWELL_HOST", remote.to_string())),
+            (None, Some(socket)) => Some(("--socket", SOCKET, socket.display().to_string())),
+            (None, None) => None,
+        };
+        match said {
+            Some((option, variable, value)) if !names(variable, &value) => {
+                format!("dwell {option} {}", quoted(&value))
+            }
+            _ => "dwell".to_owned(),
+        }
     }
 
     /// A directory from the command line, absolute. Only its own machine knows one that lies on another.
@@ -212,6 +247,29 @@ mod tests {
             remote: None,
         };
         assert_eq!(place.candidates(), [PathBuf::from("/x/a.sock")]);
+    }
+
+    #[test]
+    fn what_the_command_line_said_is_said_again() {
+        let place = |given: Option<&str>, host: Option<&str>| Place {
+            given: given.map(PathBuf::from),
+            socket: "/usual/dwell.sock".into(),
+            state: "/nowhere".into(),
+            remote: host.map(|host| Remote::parse(host).unwrap()),
+        };
+        assert_eq!(place(None, None).dwell(), "dwell");
+        assert_eq!(
+            place(Some("/a b/x.sock"), None).dwell(),
+            "dwell --socket '/a b/x.sock'"
+        );
+        assert_eq!(
+            place(None, Some("me@box:/srv/p")).dwell(),
+            "dwell --host me@box:/srv/p"
+        );
+        assert_eq!(
+            place(None, Some("ssh://box:22/srv")).dwell(),
+            "dwell --host ssh://box:22/srv"
+        );
     }
 
     #[test]

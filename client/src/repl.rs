@@ -15,7 +15,7 @@ mod talk;
 use crate::ask_tty::Tty;
 use crate::error::{Exit, Failure};
 use crate::link::Link;
-use crate::paint::{Paint, Part, dumb, tame};
+use crate::paint::{Paint, Part, dumb, one_line};
 use crate::{out, trust};
 use console::Console;
 use protocol::error::ErrorKind;
@@ -122,7 +122,10 @@ async fn farewell(link: &Link, session: &Session) -> Result<(), Failure> {
         .await
         .map(|session| session.state.as_str());
     let text = match state {
-        Ok(state) => format!("detached from {id} ({state}); `dwell attach {id}` comes back"),
+        Ok(state) => {
+            let dwell = link.place().dwell();
+            format!("detached from {id} ({state}); `{dwell} attach {id}` comes back")
+        }
         Err(_) => format!("detached from {id}"),
     };
     out::line(&Paint::of(&std::io::stdout()).dress(Part::Quiet, &text))
@@ -134,7 +137,7 @@ fn header(paint: Paint, session: &Session) -> String {
         Some(model) => format!("{} {model}", session.provider),
         None => session.provider.clone(),
     };
-    let mut parts = vec![session.id.to_string(), model, tame(&session.cwd)];
+    let mut parts = vec![session.id.to_string(), model, one_line(&session.cwd)];
     if !session.title.is_empty() {
         parts.insert(1, crate::render::first_line(&session.title));
     }

@@ -16,6 +16,16 @@ pub(crate) fn timestamp(millis: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// The time of day, in UTC; with the date where it is another day than `now`'s.
+pub(crate) fn time_of_day(millis: u64, now: u64) -> String {
+    let whole = timestamp(millis);
+    let (date, time) = whole.split_once('T').unwrap_or(("", &whole));
+    match timestamp(now).starts_with(date) {
+        true => time.to_owned(),
+        false => format!("{date} {time}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::timestamp;

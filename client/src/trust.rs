@@ -5,7 +5,7 @@ use crate::ask_tty::Tty;
 use crate::error::Failure;
 use crate::link::Link;
 use crate::out;
-use crate::paint::{Mark, Paint, Part, spell_out};
+use crate::paint::{Mark, Paint, Part, one_line, spell_out};
 use protocol::approval::{Trust, TrustRpcClient, TrustState};
 
 /// A directory's standing, if its files wait for somebody's word.
@@ -86,17 +86,12 @@ pub(crate) fn files(trust: &Trust) -> String {
         let broken = file.problem.as_deref();
         let broken =
             broken.map_or_else(String::new, |why| format!("  (broken: {})", spell_out(why)));
-        format!("    {}{changed}{broken}{diff}", name(&file.path))
+        format!("    {}{changed}{broken}{diff}", one_line(&file.path))
     };
-    let gone = |path: &String| format!("    {}  (removed)", name(path));
+    let gone = |path: &String| format!("    {}  (removed)", one_line(path));
     let files = trust.files.iter().map(show);
     let lines = files.chain(trust.removed.iter().map(gone));
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// A path on one line, whatever is in it.
-fn name(path: &str) -> String {
-    spell_out(path).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 fn question(paint: Paint, trust: &Trust) -> String {

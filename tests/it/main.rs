@@ -24,6 +24,7 @@ mod mcp;
 mod mcp_real;
 mod mcp_server;
 
+mod listing;
 mod local;
 mod model;
 mod openrpc;
@@ -53,4 +54,5 @@ mod tidy;
 mod tools;
 mod transport;
 mod turn;
+mod unattended;
 mod vendor;

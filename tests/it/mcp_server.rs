@@ -161,7 +161,7 @@ fn question_waits_for_another_client_where_nobody_can_be_asked() {
     let progress = client.until("progress", |one| one["method"] == "notifications/progress");
     let message = progress["params"]["message"].as_str().unwrap();
     assert!(
-        message.contains(&format!("dwell attach {session}")),
+        message.contains(&format!(" attach {session}`")),
         "{message}"
     );
     let waiting = other.call("approval/list", json!({"session": session}));

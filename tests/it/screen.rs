@@ -625,12 +625,14 @@ fn a_session_is_picked_from_a_list_with_its_end_in_sight() {
             json!({"session": session, "title": title}),
         );
     }
-    tmux.open_sized("it", &command(&daemon, "pick"), 60, 20);
+    tmux.open_sized("it", &command(&daemon, "pick"), 76, 20);
     tmux.shows("it", "2 of 2");
     tmux.type_text("it", "pars");
     until("the other's end", SOON, || {
         let window = tmux.window("it").replace(&one, "SESSION");
-        let whole = window.starts_with("session: pars\n▸ SESSION  idle     mend the parser\n1 of 2 · Enter attaches · Esc leaves\n")
+        let rows: Vec<&str> = window.lines().take(3).collect();
+        let whole = matches!(rows[..], ["session: pars", row, "1 of 2 · Enter attaches · Esc leaves"]
+            if row.starts_with("▸ SESSION  idle     ") && row.contains("s   mend the parser  ") && row.ends_with("/work"))
             && window.contains("│ it is mended");
         if whole { Ok(()) } else { Err(window) }
     });

@@ -98,7 +98,7 @@ fn each_end_has_its_exit_code_and_each_code_is_documented() {
         (&["wait", &session], 0),
         (&["ask", "-p", "script", "fail"], 1),
         (&["ask", "-p", "script", "line "], 1),
-        (&["run", "-s", &session, "no_such_tool"], 1),
+        (&["run", "-s", &session, "no_such_tool"], 4),
         (&["ask", "--no-such-option"], 2),
         (&["ask", "--retries", "2", "x"], 2),
         (&["ask", "--schema", "no-such-file", "x"], 2),
@@ -180,7 +180,7 @@ fn wait_says_that_a_session_waits_for_an_answer() {
     client.until_type("approval_asked");
     let ran = dwell(&daemon, &["wait", "--timeout", "1", &session]);
     assert_eq!(ran.code, Some(124));
-    let told = format!("{session} waits for an answer: `dwell attach {session}`");
+    let told = format!("{session} waits for an approval: execute true");
     assert!(ran.stderr.contains(&told), "{}", ran.stderr);
 }
 

@@ -81,8 +81,15 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     match result.get("ok") {
         Some(Value::Bool(true)) => Ok(()),
         _ if stopped.get() => Err(Failure::shown(Exit::Cancelled)),
+        _ if is_unknown(&result) => Err(Failure::shown(Exit::NotFound)),
         _ => Err(Failure::shown(Exit::Failed)),
     }
+}
+
+/// Whether there is no such tool: it has not run, so these words are the daemon's own.
+fn is_unknown(result: &Map<String, Value>) -> bool {
+    let error = result.get("error").and_then(Value::as_str);
+    error.is_some_and(|error| error.starts_with("unknown tool: "))
 }
 
 /// The session that a word names, or this directory's newest, or a new one.

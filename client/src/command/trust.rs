@@ -1,6 +1,7 @@
 //! `dwell trust`: whether a directory's own `.agents/` files count.
 
 use crate::error::Failure;
+use crate::paint::one_line;
 use crate::place::Place;
 use crate::{out, trust};
 use clap::Subcommand;
@@ -44,7 +45,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
             let here = link.place().here()?;
             match list(Some(here.clone())).await?.first() {
                 Some(trust) => out::line(&shown(trust)),
-                None => out::line(&format!("nothing   {here}")),
+                None => out::line(&format!("nothing   {}", one_line(&here))),
             }
         }
         Some(Action::List { json }) => list(None).await?.iter().try_for_each(|trust| match json {
@@ -77,7 +78,7 @@ fn shown(one: &Trust) -> String {
         TrustState::Refused => "refused",
         TrustState::Changed => "changed",
     };
-    let head = format!("{state:9} {}", one.cwd);
+    let head = format!("{state:9} {}", one_line(&one.cwd));
     match one.files.is_empty() {
         true => head,
         false => format!("{head}\n{}", trust::files(one)),

@@ -1,16 +1,21 @@
-//! `dwell wait`: until the turns of sessions have ended, or how their last ones did. Its exit code is the turns'.
+//! `dwell wait`: until the turns of sessions have ended, or how their last ones did. Its exit code is the turns'. Must
+//! never say yes to a question without being told to.
 
+use crate::approval::{self, Question, Reply};
+use crate::consent::Consent;
 use crate::error::{Exit, Failure};
 use crate::link::Link;
 use crate::place::Place;
 use crate::{out, select};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use protocol::approval::ApprovalRpcClient;
 use protocol::daemon::{Change, DaemonRpcClient};
 use protocol::event::{Event, EventKind, TurnStatus};
-use protocol::id::{SessionId, TurnId};
-use protocol::session::{Session, SessionRpcClient, SessionState};
+use protocol::id::{ApprovalId, SessionId, TurnId};
+use protocol::session::{SessionRpcClient, SessionState};
 use protocol::turn::{Ended, TurnRpcClient};
+use std::collections::HashSet;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -26,6 +31,9 @@ pub(crate) struct Args {
     /// Each end as one JSON object a line
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    consent: Consent,
 
     /// Which sessions: the running turn of each, or else its last one; or turns by their own ids
     #[arg(value_name = "SESSION", default_value = select::LAST)]
@@ -50,7 +58,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let several = args.sessions.len() > 1;
     let mut left: Vec<TurnId> = awaited.iter().map(|one| one.turn.clone()).collect();
     let mut ends: FuturesUnordered<_> = awaited.iter().map(|one| end_of(&link, one)).collect();
-    let mut asking = pin!(tell_questions(&link, &awaited));
+    let mut asking = pin!(see_to_questions(&link, &awaited, &args.consent));
     let limit = async {
         match args.timeout {
             Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
@@ -72,7 +80,10 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
                 worst = worst.and(told);
             }
             told = &mut asking => told?,
-            () = &mut limit => return Err(late(&left, args.timeout.unwrap_or_default())),
+            () = &mut limit => {
+                let seconds = args.timeout.unwrap_or_default();
+                return Err(late(&link, &awaited, &left, seconds).await);
+            }
         }
     }
     match worst {
@@ -86,47 +97,82 @@ async fn end_of(link: &Link, awaited: &Awaited) -> Result<Ended, Failure> {
         .await
 }
 
-fn late(left: &[TurnId], seconds: u64) -> Failure {
+/// What has not ended in time, and which question it waits for.
+async fn late(link: &Link, awaited: &[Awaited], left: &[TurnId], seconds: u64) -> Failure {
     let names: Vec<&str> = left.iter().map(TurnId::as_str).collect();
     let runs = if left.len() > 1 { "run" } else { "runs" };
-    Failure::new(format!(
-        "{} still {runs} after {seconds} s",
-        names.join(", ")
-    ))
-    .exit(Exit::TimedOut)
+    let names = names.join(", ");
+    let failure =
+        Failure::new(format!("{names} still {runs} after {seconds} s")).exit(Exit::TimedOut);
+    for one in awaited.iter().filter(|one| left.contains(&one.turn)) {
+        let waiting = questions(link, &one.session).await.unwrap_or_default();
+        if let Some(question) = waiting.first() {
+            return failure.hint(waits(link, &one.session, question));
+        }
+    }
+    failure
 }
 
-/// Tells of each session that waits for an answer, which a program cannot give; ends never.
-async fn tell_questions(link: &Link, awaited: &[Awaited]) -> Result<(), Failure> {
-    let (connection, _) = link.connection();
-    if let Ok(mut changes) = DaemonRpcClient::watch(&connection.client).await {
+/// Answers what was allowed beforehand, and tells of each other question, which a program cannot answer; ends never.
+async fn see_to_questions(
+    link: &Link,
+    awaited: &[Awaited],
+    consent: &Consent,
+) -> Result<(), Failure> {
+    let mut seen = HashSet::new();
+    loop {
+        let (connection, generation) = link.connection();
+        let Ok(mut changes) = DaemonRpcClient::watch(&connection.client).await else {
+            // Whoever waits for the end hears of what is wrong.
+            return std::future::pending().await;
+        };
         for one in awaited {
-            let id = one.session.clone();
-            let session = link
-                .call(async |client| SessionRpcClient::get(client, id.clone()).await)
-                .await?;
-            tell_question(&session)?;
+            see_to(link, &one.session, consent, &mut seen).await?;
         }
         while let Some(change) = changes.next().await {
             let Ok(Change::Session { session }) = change else {
                 continue;
             };
-            if awaited.iter().any(|one| one.session == session.id) {
-                tell_question(&session)?;
+            let ours = awaited.iter().any(|one| one.session == session.id);
+            if ours && session.state == SessionState::Waiting {
+                see_to(link, &session.id, consent, &mut seen).await?;
             }
         }
+        link.mend(generation).await?;
     }
-    std::future::pending().await
 }
 
-fn tell_question(session: &Session) -> Result<(), Failure> {
-    if session.state != SessionState::Waiting {
-        return Ok(());
+async fn see_to(
+    link: &Link,
+    session: &SessionId,
+    consent: &Consent,
+    seen: &mut HashSet<ApprovalId>,
+) -> Result<(), Failure> {
+    for question in questions(link, session).await? {
+        if !seen.insert(question.approval.clone()) {
+            continue;
+        }
+        match consent.allows(&question.tool) {
+            true => approval::answer(link, &question.approval, &Reply::yes()).await?,
+            false => out::note(&waits(link, session, &question))?,
+        }
     }
-    let id = &session.id;
-    out::note(&format!(
-        "{id} waits for an answer: `dwell attach {id}` shows the question, `dwell cancel {id}` ends the turn"
-    ))
+    Ok(())
+}
+
+async fn questions(link: &Link, session: &SessionId) -> Result<Vec<Question>, Failure> {
+    let waiting = link
+        .call(async |client| ApprovalRpcClient::list(client, Some(session.clone())).await)
+        .await?;
+    Ok(waiting.iter().map(Question::from).collect())
+}
+
+fn waits(link: &Link, session: &SessionId, question: &Question) -> String {
+    let (dwell, what) = (link.place().dwell(), question.brief_line());
+    format!(
+        "{session} waits for an approval: {what}\n  `{dwell} answer {} yes` allows it (or no), `{dwell} approvals {session}` shows all of it, `{dwell} cancel {session}` ends the turn",
+        question.approval
+    )
 }
 
 /// The turn that a word names: its own id, or the session's that runs, or else its last one.

@@ -3,6 +3,7 @@
 
 use super::Start;
 use crate::error::{Exit, Failure};
+use std::fmt;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
@@ -47,6 +48,18 @@ pub(crate) struct Remote {
     destination: String,
     /// The directory there that is meant where none is named.
     pub dir: Option<String>,
+}
+
+/// As `--host` takes it.
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dir = self.dir.as_deref().unwrap_or_default();
+        let between = match dir.is_empty() || self.destination.starts_with("ssh://") {
+            true => "",
+            false => ":",
+        };
+        write!(f, "{}{between}{dir}", self.destination)
+    }
 }
 
 /// A way there that has been opened.
@@ -173,8 +186,9 @@ impl Remote {
     }
 
     fn unstarted(&self, error: &std::io::Error) -> Failure {
+        let ssh = named("DWELL_SSH", "ssh");
         Failure::new(format!(
-            "cannot start ssh for {}: {error}",
+            "cannot start {ssh} for {}: {error}",
             self.destination
         ))
         .hint("install it, or name what does its work with DWELL_SSH")

@@ -4,13 +4,14 @@ use super::console::{Console, Sign};
 use crate::attach::View;
 use crate::error::Failure;
 use crate::link::Link;
+use crate::listing::{self, cells, dressed, table};
 use crate::paint::{Paint, Part};
 use crate::render::styled::clip;
-use crate::render::{Prompts, Renderer, first_line};
+use crate::render::{Prompts, Renderer};
 use crate::screen::Panel;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use protocol::id::SessionId;
-use protocol::session::{Session, SessionList, SessionRpcClient, SessionState};
+use protocol::session::{Session, SessionList, SessionRpcClient};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -126,10 +127,32 @@ enum Did {
     Choose(Box<Session>),
 }
 
+/// How a typed word fits what is told of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// It stands there.
+    Whole,
+    /// Its letters do, in their order.
+    Letters,
+}
+
+fn fit(word: &str, texts: &[String]) -> Option<Fit> {
+    let letters = |text: &String| {
+        let mut left = text.chars();
+        word.chars().all(|c| left.any(|other| other == c))
+    };
+    if texts.iter().any(|text| text.contains(word)) {
+        return Some(Fit::Whole);
+    }
+    texts.iter().any(letters).then_some(Fit::Letters)
+}
+
 /// The list as it stands.
 struct Pick {
     paint: Paint,
     all: Vec<Session>,
+    /// When the list was made, in milliseconds since the Unix epoch.
+    now: u64,
     typed: String,
     chosen: usize,
     /// The session whose preview was asked for.
@@ -142,6 +165,7 @@ impl Pick {
         Self {
             paint,
             all,
+            now: listing::now(),
             typed: String::new(),
             chosen: 0,
             asked: None,
@@ -149,25 +173,32 @@ impl Pick {
         }
     }
 
-    /// Those that hold every word that is typed, newest first.
+    /// Those that hold every word that is typed, newest first; behind them those that have its letters in their order.
     fn fitting(&self) -> Vec<&Session> {
-        let words: Vec<String> = self
-            .typed
-            .split_whitespace()
-            .map(str::to_lowercase)
-            .collect();
-        let fits = |session: &&Session| {
-            let text = format!(
-                "{} {} {} {}",
-                session.id,
-                session.title,
-                session.cwd,
-                session.state.as_str()
-            );
-            let text = text.to_lowercase();
-            words.iter().all(|word| text.contains(word))
+        let typed = self.typed.to_lowercase();
+        let words: Vec<&str> = typed.split_whitespace().collect();
+        let how = |session: &Session| {
+            let texts = [
+                session.id.as_str(),
+                &session.title,
+                &session.cwd,
+                &listing::directory(&session.cwd),
+                session.state.as_str(),
+            ];
+            let texts = texts.map(str::to_lowercase);
+            let mut fits = words.iter().map(|word| fit(word, &texts));
+            fits.try_fold(Fit::Whole, |worst, fit| Some(worst.max(fit?)))
         };
-        self.all.iter().filter(fits).collect()
+        let found: Vec<(Fit, &Session)> = self
+            .all
+            .iter()
+            .filter_map(|session| Some((how(session)?, session)))
+            .collect();
+        let of = |wanted: Fit| {
+            let those = found.iter().filter(move |(fit, _)| *fit == wanted);
+            those.map(|(_, session)| *session)
+        };
+        of(Fit::Whole).chain(of(Fit::Letters)).collect()
     }
 
     fn current(&self) -> Option<&Session> {
@@ -228,9 +259,8 @@ impl Pick {
         let mut all = vec![prompt];
         let most = (rows.saturating_sub(4) / 2).max(1);
         let first = (self.chosen + 1).saturating_sub(most);
-        for (at, session) in fitting.iter().enumerate().skip(first).take(most) {
-            all.push(clip(&self.line(session, at == self.chosen), room));
-        }
+        let shown: Vec<&Session> = fitting.iter().skip(first).take(most).copied().collect();
+        all.extend(self.lines(&shown, self.chosen - first, room));
         if fitting.is_empty() {
             all.push(self.paint.dress(Part::Quiet, "  none fits"));
         }
@@ -245,25 +275,24 @@ impl Pick {
         Panel { rows: all, cursor }
     }
 
-    fn line(&self, session: &Session, chosen: bool) -> String {
-        let mark = if chosen { "▸" } else { " " };
-        let part = match session.state {
-            SessionState::Idle => Part::Quiet,
-            SessionState::Running => Part::Good,
-            SessionState::Waiting => Part::Ask,
-            SessionState::Failed => Part::Bad,
+    fn lines(&self, shown: &[&Session], chosen: usize, room: usize) -> Vec<String> {
+        // Columns stay where they are while the list narrows.
+        let padded = |session: &&Session| {
+            let [id, state, age, title, directory] = cells(session, self.now);
+            let (state, age) = (format!("{state:7}"), format!("{age:3}"));
+            [id, state, age, title, directory]
         };
-        let state = self
-            .paint
-            .dress(part, &format!("{:7}", session.state.as_str()));
-        let title = first_line(&session.title);
-        let id = session.id.as_str();
-        let name = self
-            .paint
-            .dress(if chosen { Part::Prompt } else { Part::Tool }, id);
-        format!("{mark} {name}  {state}  {title}")
-            .trim_end()
-            .to_string()
+        let rows: Vec<_> = shown.iter().map(padded).collect();
+        let rows = table(&rows, Some(room.saturating_sub(2)));
+        let line = |(at, (row, session)): (usize, (&String, &&Session))| {
+            let (mark, part) = match at == chosen {
+                true => ("▸", Part::Prompt),
+                false => (" ", Part::Tool),
+            };
+            let row = dressed(self.paint, row, session, Some(part));
+            format!("{mark} {row}")
+        };
+        rows.iter().zip(shown).enumerate().map(line).collect()
     }
 
     fn preview_rows(&self, most: usize) -> Vec<String> {
@@ -298,7 +327,9 @@ mod tests {
             session("calm-otter", "mend the parser", "idle"),
             session("red-fox", "write docs", "waiting"),
         ];
-        Pick::new(all, Paint::Plain)
+        let mut pick = Pick::new(all, Paint::Plain);
+        pick.now = 61_000;
+        pick
     }
 
     fn press(pick: &mut Pick, code: KeyCode) -> Did {
@@ -315,7 +346,7 @@ mod tests {
             pick.panel((60, 20)).rows,
             [
                 "session: WAIT doc",
-                "▸ red-fox  waiting  write docs",
+                "▸ red-fox  waiting  1m   write docs  /w",
                 "1 of 2 · Enter attaches · Esc leaves"
             ]
         );
@@ -323,6 +354,32 @@ mod tests {
             panic!("one is chosen");
         };
         assert_eq!(chosen.id.as_str(), "red-fox");
+    }
+
+    #[test]
+    fn rows_stand_in_columns_with_age_and_directory() {
+        assert_eq!(
+            pick().panel((60, 20)).rows[1..3],
+            [
+                "▸ calm-otter  idle     1m   mend the parser  /w",
+                "  red-fox     waiting  1m   write docs       /w",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_few_letters_in_their_order_find_what_no_word_does() {
+        let mut pick = pick();
+        "cmotr idl".chars().for_each(|c| {
+            press(&mut pick, KeyCode::Char(c));
+        });
+        let found = |pick: &Pick| -> Vec<String> {
+            let all = pick.fitting();
+            all.iter().map(|one| one.id.to_string()).collect()
+        };
+        assert_eq!(found(&pick), ["calm-otter"]);
+        pick.typed = "ed".into();
+        assert_eq!(found(&pick), ["red-fox", "calm-otter"], "whole words first");
     }
 
     #[test]

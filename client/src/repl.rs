@@ -124,7 +124,7 @@ async fn farewell(link: &Link, session: &Session) -> Result<(), Failure> {
     let text = match state {
         Ok(state) => {
             let dwell = link.place().dwell();
-            format!("detached from {id} ({state}); `{dwell} attach {id}` comes back")
+            format!("detached from {id} ({state})\n`{dwell} attach {id}` comes back")
         }
         Err(_) => format!("detached from {id}"),
     };

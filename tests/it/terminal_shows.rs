@@ -52,6 +52,26 @@ fn a_question_and_the_end_of_a_long_turn_ring_and_send_a_message() {
 }
 
 #[test]
+fn a_command_that_goes_on_when_one_leaves_is_told_and_ended_from_the_next_terminal() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    let mut first = attach(&daemon, &session, "off");
+    first.write("!sleep 600\r");
+    client.until_type("call_started");
+    first.write("\x04");
+    first
+        .until("`sleep 600` goes on", SOON)
+        .expect("it is told");
+    let mut second = attach(&daemon, &session, "off");
+    second.until("Ctrl-C stops", SOON).expect("it is shown");
+    second.write("\x03");
+    let done = client.until_type("done").last().clone();
+    assert_eq!(done["result"]["ok"], false, "{done}");
+}
+
+#[test]
 fn nothing_rings_for_who_wants_quiet_or_looks() {
     let daemon = TestDaemon::start();
     let mut client = daemon.client();

@@ -2,6 +2,7 @@
 //! questions and prompts that wait. Must never answer or start anything.
 
 use super::header;
+use super::talk::shell::Told;
 use crate::approval::Question;
 use crate::attach::View;
 use crate::error::Failure;
@@ -11,6 +12,7 @@ use crate::render::{Prompts, Renderer, first_line};
 use protocol::event::{Event, EventKind};
 use protocol::id::{SessionId, TurnId};
 use protocol::session::{Session, SessionRpcClient};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How many finished exchanges are shown, where nobody says it.
 const EXCHANGES: usize = 3;
@@ -42,6 +44,8 @@ pub(super) struct Past {
     pub(super) turn: Option<TurnId>,
     /// The questions that wait.
     pub(super) questions: Vec<Question>,
+    /// Commands of people's own that run.
+    pub(super) told: Told,
     /// The session itself.
     pub(super) session: Session,
 }
@@ -142,7 +146,10 @@ fn show(paint: Paint, on: On, session: Session, events: Vec<Event>, exchanges: u
     let pending: Vec<_> = session.approvals.iter().map(|one| &one.approval).collect();
     let mut asked = Vec::new();
     let began_earlier = events.get(from).is_some_and(|event| event.first() > 1);
+    let mut told = Told::default();
+    let now = now();
     for (at, event) in events.into_iter().enumerate() {
+        told.note(&event, now);
         let Some(event) = view.take(event) else {
             continue;
         };
@@ -176,12 +183,12 @@ fn show(paint: Paint, on: On, session: Session, events: Vec<Event>, exchanges: u
             });
         }
     }
-    let told = match on {
+    let queue = match on {
         // The panel shows them.
         On::Screen(_) => &[],
         On::Plain(_) => session.queue.as_slice(),
     };
-    for queued in told {
+    for queued in queue {
         end_line(&mut text);
         let line = format!("queued {}: {}", queued.queued, first_line(&queued.text));
         text.push_str(&(paint.dress(Part::Quiet, &line) + "\n"));
@@ -192,6 +199,7 @@ fn show(paint: Paint, on: On, session: Session, events: Vec<Event>, exchanges: u
         renderer,
         turn: session.turn.clone(),
         questions,
+        told,
         session,
     }
 }
@@ -203,6 +211,12 @@ fn settled(kind: &EventKind, pending: &[&protocol::id::ApprovalId]) -> bool {
         EventKind::Queued { .. } => true,
         _ => false,
     }
+}
+
+/// The time of day, in milliseconds.
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    u64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
 
 fn end_line(text: &mut String) {

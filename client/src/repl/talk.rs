@@ -18,16 +18,16 @@ use crate::approval::{Open, Question};
 use crate::error::Failure;
 use crate::follow::{Follow, News};
 use crate::link::Link;
-use crate::paint::Paint;
+use crate::paint::{Paint, Part};
 use crate::render::{Prompts, Renderer, first_line};
 use crossterm::event::Event as Pressed;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt};
 use job::{Done, Job};
 use protocol::event::{Event, EventKind, TurnStatus};
-use protocol::id::{ApprovalId, CallId, QueuedId, SessionId, TurnId};
+use protocol::id::{ApprovalId, QueuedId, SessionId, TurnId};
 use protocol::session::Session;
-use shell::Shell;
+use shell::{Shell, Told};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -76,7 +76,7 @@ pub(super) async fn run(
         queue: Vec::new(),
         held: false,
         shell: Shell::default(),
-        telling: Vec::new(),
+        telling: past.told,
         untold: Vec::new(),
         jobs: FuturesUnordered::new(),
         interrupted: None,
@@ -88,6 +88,9 @@ pub(super) async fn run(
     talk.take_session(&past.session);
     let left = talk.talk(opening).await;
     talk.send_off().await;
+    if let Some(text) = talk.telling.farewell() {
+        talk.line(&paint.dress(Part::Quiet, &text));
+    }
     talk.console.screen.leave()?;
     left
 }
@@ -146,7 +149,7 @@ struct Talk<'a> {
     held: bool,
     shell: Shell,
     /// Commands of people's own that run, and those whose output goes along with the next words to the model.
-    telling: Vec<(CallId, String)>,
+    telling: Told,
     untold: Vec<String>,
     jobs: FuturesUnordered<Job>,
     /// When Ctrl-C was pressed with nothing to cancel.
@@ -221,14 +224,16 @@ impl Talk<'_> {
     }
 
     fn is_busy(&self) -> bool {
-        self.running.is_some() || self.shell.busy().is_some()
+        self.busy().is_some()
     }
 
     /// What Ctrl-C would stop.
     fn busy(&self) -> Option<Busy> {
         let command = self.shell.busy().map(Busy::Command);
         let turn = |running: &Running| Busy::Turn(running.since.elapsed());
-        command.or_else(|| self.running.as_ref().map(turn))
+        command
+            .or_else(|| self.running.as_ref().map(turn))
+            .or_else(|| self.telling.busy().map(Busy::Command))
     }
 
     fn draw(&mut self) -> Result<(), Failure> {
@@ -373,7 +378,7 @@ impl Talk<'_> {
             return Ok(());
         }
         // Who typed a command of their own elsewhere answers it there.
-        let elsewhere = self.telling.iter().any(|(call, _)| *call == question.call);
+        let elsewhere = self.telling.has(&question.call);
         if self.questions.first().is_none() && !elsewhere {
             let text = format!("{} waits: allow {}?", self.session, question.tool);
             if self.console.notices.tell_question() {

@@ -226,6 +226,9 @@ impl Talk<'_> {
                 self.take_back(..);
                 return None;
             }
+            if self.stop_told() {
+                return None;
+            }
             if self.interrupted.is_some_and(|at| at.elapsed() < TWICE) {
                 return Some(Leave::Detach);
             }

@@ -21,6 +21,79 @@ pub(in crate::repl) struct Shell {
     answered: Vec<ApprovalId>,
 }
 
+/// Commands that people run in the session, in this terminal, another, or one that is gone, and of which the model is to be
+/// told.
+#[derive(Debug, Default)]
+pub(in crate::repl) struct Told(Vec<Running>);
+
+#[derive(Debug)]
+struct Running {
+    call: CallId,
+    command: String,
+    since: Instant,
+    /// Whether it was told to end from here.
+    stopped: bool,
+}
+
+impl Told {
+    /// Takes an event; the command that it ends, if it does. `now` is the time of day in milliseconds.
+    pub(in crate::repl) fn note(&mut self, event: &Event, now: u64) -> Option<String> {
+        match &event.kind {
+            EventKind::Doing {
+                call,
+                name,
+                arguments,
+                tell: true,
+                ..
+            } => {
+                let command = arguments.get("command").and_then(Value::as_str);
+                let ago = Duration::from_millis(now.saturating_sub(event.at));
+                let begun = Instant::now();
+                self.0.push(Running {
+                    call: call.clone(),
+                    command: command.unwrap_or(name).to_owned(),
+                    since: begun.checked_sub(ago).unwrap_or(begun),
+                    stopped: false,
+                });
+                None
+            }
+            EventKind::Done { call, .. } => {
+                let at = self.0.iter().position(|one| one.call == *call)?;
+                Some(self.0.remove(at).command)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a call is one of these.
+    pub(in crate::repl) fn has(&self, call: &CallId) -> bool {
+        self.0.iter().any(|one| one.call == *call)
+    }
+
+    /// How long the newest has run.
+    pub(in crate::repl) fn busy(&self) -> Option<Duration> {
+        self.0.last().map(|one| one.since.elapsed())
+    }
+
+    /// The newest that was not typed here is to end; its call, if there is one left.
+    fn stop(&mut self, here: &Shell) -> Option<CallId> {
+        let mut newest = self.0.iter_mut().rev();
+        let one = newest.find(|one| !one.stopped && !here.has(&one.call))?;
+        one.stopped = true;
+        Some(one.call.clone())
+    }
+
+    /// What is said of those that go on when one leaves.
+    pub(in crate::repl) fn farewell(&self) -> Option<String> {
+        let newest = &self.0.last()?.command;
+        let newest = crate::render::first_line(newest);
+        Some(match self.0.len() - 1 {
+            0 => format!("`{newest}` goes on"),
+            more => format!("`{newest}` and {more} more go on"),
+        })
+    }
+}
+
 /// A command that runs.
 #[derive(Debug)]
 struct Own {
@@ -86,6 +159,12 @@ impl Shell {
         }
     }
 
+    fn has(&self, call: &CallId) -> bool {
+        self.running
+            .iter()
+            .any(|own| own.call.as_ref() == Some(call))
+    }
+
     fn is_own(&self, question: &Question) -> bool {
         question.tool == "execute"
             && lone_command(&question.arguments)
@@ -131,29 +210,24 @@ impl Talk<'_> {
 
     /// What goes along with the next words to the model, whoever ran it.
     pub(super) fn note_untold(&mut self, event: &Event) {
+        self.untold.extend(self.telling.note(event, event.at));
         match &event.kind {
-            EventKind::Doing {
-                call,
-                name,
-                arguments,
-                tell: true,
-                ..
-            } => {
-                let command = arguments.get("command").and_then(Value::as_str);
-                let command = command.unwrap_or(name).to_owned();
-                self.telling.push((call.clone(), command));
-            }
-            EventKind::Done { call, .. } => {
-                if let Some(at) = self.telling.iter().position(|(id, _)| id == call) {
-                    self.untold.push(self.telling.remove(at).1);
-                }
-            }
             EventKind::TurnStarted { .. }
             | EventKind::Steered { .. }
             | EventKind::Cleared
             | EventKind::Replaced { .. } => self.untold.clear(),
             _ => {}
         }
+    }
+
+    /// Ends the newest command that runs and was typed elsewhere; whether there was one.
+    pub(super) fn stop_told(&mut self) -> bool {
+        let Some(call) = self.telling.stop(&self.shell) else {
+            return false;
+        };
+        self.hint = Some("stopping the command".into());
+        self.end_call(call);
+        true
     }
 
     /// Ends the newest command that runs; whether there was one.

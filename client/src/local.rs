@@ -113,6 +113,48 @@ pub(crate) async fn offer(
         .await
 }
 
+/// What a session talks to, in words: the stub is told for what it is.
+pub(crate) fn named(provider: &str, model: Option<&str>) -> String {
+    match model {
+        _ if provider == NOTHING => format!("no model ({NOTHING})"),
+        Some(model) => format!("{provider} {model}"),
+        None => provider.to_owned(),
+    }
+}
+
+/// A new session that nobody answers in, where nobody chose the stub: its canned words would be taken for a reply, so
+/// nothing is asked, and the session does not stay.
+pub(crate) async fn check_answers(
+    link: &Link,
+    session: &Session,
+    asked: &Model,
+) -> Result<(), Failure> {
+    if session.provider != NOTHING || asked.is_named() {
+        return Ok(());
+    }
+    let id = session.id.clone();
+    link.call(async |client| SessionRpcClient::delete(client, id.clone()).await)
+        .await?;
+    Err(
+        Failure::new("no model is connected, so nobody can answer").hint(
+            "set a key such as ANTHROPIC_API_KEY, start ollama or `dwell model pull smollm2`; -p NAME asks another provider",
+        ),
+    )
+}
+
+/// What is to be said of a session whose words nobody makes; nothing where a model answers.
+pub(crate) fn warning(session: &Session) -> Option<String> {
+    (session.provider == NOTHING).then(|| {
+        let paint = Paint::of(&std::io::stderr());
+        format!(
+            "{} What answers in {} is the stub, with the same words every time: set a key such as ANTHROPIC_API_KEY or \
+             OPENAI_API_KEY, start ollama, or `dwell model pull`; then `/provider NAME` there chooses it",
+            paint.dress(Part::Bad, "no model is connected."),
+            session.id,
+        )
+    })
+}
+
 fn choices(model: &LocalModel) -> String {
     let paint = Paint::of(&std::io::stderr());
     let head = paint.dress(Part::Bad, "no model is connected.");

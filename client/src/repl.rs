@@ -16,7 +16,7 @@ use crate::ask_tty::Tty;
 use crate::error::{Exit, Failure};
 use crate::link::Link;
 use crate::paint::{Paint, Part, dumb, one_line};
-use crate::{out, trust};
+use crate::{local, out, trust};
 use console::Console;
 use protocol::error::ErrorKind;
 use protocol::session::{Session, SessionRpcClient};
@@ -63,6 +63,10 @@ pub(crate) async fn run(
     loop {
         settle_trust(&link, &session).await?;
         tell_problems(&link, &session).await?;
+        // Of a new one it was said with what the choices are.
+        if let Some(warning) = local::warning(&session).filter(|_| session.seq > 0) {
+            out::note(&warning)?;
+        }
         if console.is_none() && capable() {
             console = Some(Console::start(link.place(), &session.cwd)?);
         }
@@ -133,10 +137,7 @@ async fn farewell(link: &Link, session: &Session) -> Result<(), Failure> {
 
 /// The first lines of a session on the screen.
 fn header(paint: Paint, session: &Session) -> String {
-    let model = match &session.model {
-        Some(model) => format!("{} {model}", session.provider),
-        None => session.provider.clone(),
-    };
+    let model = local::named(&session.provider, session.model.as_deref());
     let mut parts = vec![session.id.to_string(), model, one_line(&session.cwd)];
     if !session.title.is_empty() {
         parts.insert(1, crate::render::first_line(&session.title));

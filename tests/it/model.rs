@@ -404,6 +404,31 @@ fn nothing_is_fetched_that_nobody_asked_for() {
 }
 
 #[test]
+fn words_of_the_stub_are_no_reply_unless_somebody_chose_it() {
+    let daemon = TestDaemon::start();
+    let why = "no model is connected";
+    let ran = Dwell::new(&daemon).args(["ask", "hi"]).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    assert_eq!(
+        Dwell::new(&daemon).args(["ls", "--tsv"]).ok(),
+        "",
+        "no session stays"
+    );
+    let chosen = Dwell::new(&daemon)
+        .args(["ask", "-p", "stub", "--yes", "hi"])
+        .run();
+    assert_eq!(chosen.code, Some(0), "{}", chosen.stderr);
+    // One that is there already says so whenever it is opened or sent something.
+    let id = Dwell::new(&daemon).args(["new", "--detached"]).ok();
+    let id = id.trim();
+    let sent = Dwell::new(&daemon).args(["send", id, "hi"]).run();
+    assert!(sent.stderr.contains(why), "{}", sent.stderr);
+    let opened = Dwell::new(&daemon).args(["attach", id]).stdin("").run();
+    assert!(opened.stderr.contains(why), "{}", opened.stderr);
+}
+
+#[test]
 fn a_terminal_is_offered_the_pull_and_only_a_yes_is_one() {
     let server = FileServer::start(gguf::gguf(Weight::Light));
     let daemon = TestDaemon::start_in(served(&server));

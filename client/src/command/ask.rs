@@ -116,6 +116,7 @@ async fn settle(link: &Link, args: &Args, mut tty: Option<&mut Tty>) -> Result<S
             let (made, waiting) =
                 futures_util::future::join(made, trust::waiting(link, &cwd)).await;
             let made = local::offer(link, made?, &model, tty.as_deref_mut()).await?;
+            local::check_answers(link, &made, &model).await?;
             (made, waiting)
         }
     };

@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::open::token;
 use crate::place::Place;
-use crate::{out, select};
+use crate::{local, out, select};
 use protocol::turn::TurnRpcClient;
 
 #[derive(clap::Args, Debug)]
@@ -23,7 +23,11 @@ pub(crate) struct Args {
 /// Prints the turn that began, or the place in the queue.
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
-    let session = select::id(&link, &args.session).await?;
+    let session = select::session(&link, &args.session).await?;
+    if let Some(warning) = local::warning(&session) {
+        out::note(&warning)?;
+    }
+    let session = session.id;
     let text = args.text.join(" ");
     if args.steer {
         link.call_once(async |client| {

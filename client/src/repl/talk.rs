@@ -363,7 +363,7 @@ impl Talk<'_> {
                 self.status.context = percent.map(|percent| percent as u8).or(self.status.context);
             }
             EventKind::ProviderSwitched { name, model } => {
-                self.status.model = model_of(name, model.as_deref());
+                self.status.model = crate::local::named(name, model.as_deref());
             }
             _ => {}
         }
@@ -424,7 +424,7 @@ impl Talk<'_> {
 
     fn take_session(&mut self, session: &Session) {
         self.status.session = session.id.to_string();
-        self.status.model = model_of(&session.provider, session.model.as_deref());
+        self.status.model = crate::local::named(&session.provider, session.model.as_deref());
         self.status.context = session.context_percent.or(self.status.context);
         self.status.clients = session.clients;
         self.untold.clone_from(&session.untold);
@@ -460,13 +460,6 @@ fn ended_word(status: TurnStatus) -> &'static str {
     match status {
         TurnStatus::Completed => "done",
         other => other.as_str(),
-    }
-}
-
-fn model_of(provider: &str, model: Option<&str>) -> String {
-    match model {
-        Some(model) => format!("{provider} {model}"),
-        None => provider.to_string(),
     }
 }
 

@@ -84,9 +84,10 @@ resource! {
         async fn steer(&self, session: SessionId, text: String) -> Result<Recorded, ErrorObjectOwned>;
 
         /// Stops the running turn; also one that waits for an approval. Answers before it has ended. A turn that is asked for
-        /// meanwhile begins when it has; prompts that waited before the cancel are held until the next turn has ended.
+        /// meanwhile begins when it has; prompts that waited before the cancel are held until the next turn has ended. With `turn`
+        /// nothing else is stopped: the one that is meant may have ended, and the next one have begun.
         #[method(name = "cancel", param_kind = map, with_extensions)]
-        async fn cancel(&self, session: SessionId) -> Result<Cancelled, ErrorObjectOwned>;
+        async fn cancel(&self, session: SessionId, turn: Option<TurnId>) -> Result<Cancelled, ErrorObjectOwned>;
 
         /// Answers when the turn has ended, after all its notifications to this connection.
         #[method(name = "wait", param_kind = map, with_extensions)]

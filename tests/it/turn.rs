@@ -266,6 +266,24 @@ fn a_turn_asked_for_behind_a_cancel_begins_when_the_cancelled_one_has_ended() {
 }
 
 #[test]
+fn a_cancel_of_a_turn_that_has_ended_leaves_the_next_one_alone() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let first = client.turn(&session, "say first").last()["turn"].clone();
+    let seen = client.history(&session).newest();
+    client.attach(&session, Some(seen));
+    client.start(&session, "wait 300\nsay second");
+    let late = json!({"session": session, "turn": first});
+    assert_eq!(client.call("turn/cancel", late), json!({}));
+    assert_eq!(client.until_ended().last()["status"], "completed");
+    let third = client.start(&session, "wait 60000")["turn"].clone();
+    let meant = json!({"session": session, "turn": third});
+    assert_eq!(client.call("turn/cancel", meant), json!({"turn": third}));
+    assert_eq!(client.until_ended().last()["status"], "cancelled");
+}
+
+#[test]
 fn cancelling_where_nothing_runs_is_no_error() {
     let daemon = TestDaemon::start();
     let mut client = daemon.client();

@@ -391,11 +391,14 @@ impl Turn {
             return Err(Failure::shown(Exit::Cancelled));
         }
         self.interrupted = true;
-        let Some(session) = self.turn.as_ref().map(|_| self.follow.session().clone()) else {
+        let Some(turn) = &self.turn else {
             return Err(Failure::shown(Exit::Cancelled));
         };
+        let session = self.follow.session();
         self.link
-            .call(async |client| TurnRpcClient::cancel(client, session.clone()).await)
+            .call(async |client| {
+                TurnRpcClient::cancel(client, session.clone(), Some(turn.clone())).await
+            })
             .await?;
         Ok(())
     }

@@ -16,7 +16,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
     let session = select::id(&link, &args.session).await?;
     let cancelled = link
-        .call(async |client| TurnRpcClient::cancel(client, session.clone()).await)
+        .call(async |client| TurnRpcClient::cancel(client, session.clone(), None).await)
         .await?;
     match cancelled.turn {
         Some(turn) => out::line(turn.as_str()),

@@ -155,13 +155,19 @@ impl Plain {
                         self.end_prompt()?;
                         return Ok(Leave::Detach);
                     }
-                    let session = self.session.clone();
-                    self.link
-                        .call(async |client| TurnRpcClient::cancel(client, session.clone()).await)
-                        .await?;
+                    self.cancel().await?;
                 }
             }
         }
+    }
+
+    /// Stops the turn that runs here.
+    async fn cancel(&self) -> Result<(), Failure> {
+        let (session, turn) = (&self.session, &self.running);
+        self.link
+            .call(async |client| TurnRpcClient::cancel(client, session.clone(), turn.clone()).await)
+            .await?;
+        Ok(())
     }
 
     fn show(&mut self, event: &Event) -> Result<(), Failure> {
@@ -252,10 +258,7 @@ impl Plain {
                     }
                 }
                 _ = self.interrupts.recv() => {
-                    let session = self.session.clone();
-                    self.link
-                        .call(async |client| TurnRpcClient::cancel(client, session.clone()).await)
-                        .await?;
+                    self.cancel().await?;
                 }
             }
         }

@@ -65,9 +65,10 @@ impl TurnRpcServer for Rpc {
         &self,
         extensions: &Extensions,
         session: SessionId,
+        turn: Option<TurnId>,
     ) -> Result<Cancelled, ErrorObjectOwned> {
         self.check_controls(extensions, Concerns::Session(&session), "cancel the turn")?;
-        self.sessions().cancel(&session).await.map_err(fail)
+        self.sessions().cancel(&session, turn).await.map_err(fail)
     }
 
     async fn wait(&self, extensions: &Extensions, turn: TurnId) -> Result<Ended, ErrorObjectOwned> {

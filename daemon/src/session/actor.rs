@@ -203,7 +203,7 @@ impl Actor {
         match message {
             Msg::Start(prompt, reply) => self.start(prompt, reply).await,
             Msg::Steer(text, reply) => send(reply, self.steer(text).await),
-            Msg::Cancel(reply) => send(reply, self.cancel().await),
+            Msg::Cancel(turn, reply) => send(reply, self.cancel(turn.as_ref()).await),
             Msg::CancelCall(call, reply) => {
                 self.cancel_by_hand(&call);
                 send(reply, Ok(()));

@@ -82,7 +82,7 @@ pub enum Msg {
     // From clients, through `Sessions`.
     Start(Prompt, Reply<Started>),
     Steer(String, Reply<u64>),
-    Cancel(Reply<Cancelled>),
+    Cancel(Option<TurnId>, Reply<Cancelled>),
     CancelCall(CallId, Reply<()>),
     Wait(TurnId, Reply<Ended>),
     Record(EventKind, Guard, Reply<u64>),

@@ -109,7 +109,7 @@ impl Watch {
                 biased;
                 () = cancel.cancelled(), if !cancelled => {
                     cancelled = true;
-                    self.sessions.cancel(&self.child).await?;
+                    self.sessions.cancel(&self.child, None).await?;
                     continue;
                 }
                 event = next(&mut events) => event?,
@@ -152,7 +152,7 @@ impl Drop for Watch {
             let (sessions, child) = (self.sessions.clone(), self.child.clone());
             tokio::spawn(async move {
                 // A session that is gone has nothing to cancel.
-                let _ = sessions.cancel(&child).await;
+                let _ = sessions.cancel(&child, None).await;
             });
         }
     }

@@ -320,7 +320,7 @@ impl Open {
     async fn stop(&self, mut stopped: tokio::sync::MutexGuard<'_, Option<TurnId>>) {
         let call = self
             .link
-            .call(async |client| TurnRpcClient::cancel(client, self.id.clone()).await);
+            .call(async |client| TurnRpcClient::cancel(client, self.id.clone(), None).await);
         match call.await {
             Ok(cancelled) => *stopped = cancelled.turn,
             Err(failure) => self.tell(Level::Error, &failure.message).await,

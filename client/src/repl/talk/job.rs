@@ -8,7 +8,7 @@ use protocol::approval::ApprovalRpcClient;
 use protocol::command::{CommandResult, CommandRpcClient, Completions};
 use protocol::error::ErrorKind;
 use protocol::event::Image;
-use protocol::id::{ApprovalId, CallId, QueuedId, SessionId};
+use protocol::id::{ApprovalId, CallId, QueuedId, SessionId, TurnId};
 use protocol::session::{QueueRpcClient, Session, SessionRpcClient};
 use protocol::tool::ToolRpcClient;
 use protocol::turn::{Started, TurnRpcClient};
@@ -106,11 +106,13 @@ fn broken_off(line: &str) -> Failure {
     .hint("it may have done its work: look before you type it again")
 }
 
-/// Stops the running turn.
-pub(super) fn cancel(link: Rc<Link>, session: SessionId) -> Job {
+/// Stops a turn, if it still runs.
+pub(super) fn cancel(link: Rc<Link>, session: SessionId, turn: TurnId) -> Job {
     job(async move {
-        link.call(async |client| TurnRpcClient::cancel(client, session.clone()).await)
-            .await?;
+        link.call(async |client| {
+            TurnRpcClient::cancel(client, session.clone(), Some(turn.clone())).await
+        })
+        .await?;
         Ok(Done::Quietly)
     })
 }

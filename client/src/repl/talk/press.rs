@@ -239,8 +239,9 @@ impl Talk<'_> {
         if running.cancelled.replace(self.queue.len()).is_some() {
             return Some(Leave::Detach);
         }
+        let turn = running.turn.clone();
         let (link, session) = (Rc::clone(&self.link), self.session.clone());
-        self.jobs.push(job::cancel(link, session));
+        self.jobs.push(job::cancel(link, session, turn));
         self.hint = Some("cancelling; Ctrl-C again detaches".into());
         None
     }

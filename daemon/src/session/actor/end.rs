@@ -29,7 +29,15 @@ impl Actor {
             .is_some_and(|running| running.cancel.is_cancelled())
     }
 
-    pub(super) async fn cancel(&mut self) -> SessionResult<Cancelled> {
+    /// Stops what runs; with a turn, that one alone.
+    pub(super) async fn cancel(&mut self, only: Option<&TurnId>) -> SessionResult<Cancelled> {
+        let runs = self.running.as_ref().map(|running| &running.turn);
+        if only.is_some() && only != runs {
+            return Ok(Cancelled {
+                turn: None,
+                calls: Vec::new(),
+            });
+        }
         let Some(running) = &self.running else {
             let mut calls: Vec<CallId> = self.by_hand.keys().cloned().collect();
             // What a call makes in turn is part of it.

@@ -117,8 +117,14 @@ impl Sessions {
         handle.ask(|reply| Msg::Steer(text, reply)).await
     }
 
-    pub async fn cancel(&self, session: &SessionId) -> SessionResult<Cancelled> {
-        self.open(session).await?.ask(Msg::Cancel).await
+    /// Stops what runs; with a turn, that one alone.
+    pub async fn cancel(
+        &self,
+        session: &SessionId,
+        turn: Option<TurnId>,
+    ) -> SessionResult<Cancelled> {
+        let handle = self.open(session).await?;
+        handle.ask(|reply| Msg::Cancel(turn, reply)).await
     }
 
     /// Stops a call that no turn made, if it still runs.

@@ -7,6 +7,7 @@ mod ask;
 mod attach;
 mod cancel;
 mod commands;
+mod complete;
 mod completions;
 mod daemon;
 mod doctor;
@@ -121,6 +122,9 @@ commands! {
     Doctor => doctor,
     /// Write what makes a shell complete commands
     Completions => completions,
+    /// List words for a shell that completes one
+    #[command(hide = true)]
+    Complete => complete,
     /// Write the manual's pages
     Man => man,
     /// Pass standard input and output on to the daemon, as `--host` has it done on another machine

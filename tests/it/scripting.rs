@@ -363,6 +363,104 @@ fn completions_and_the_manual_come_from_the_table_of_commands() {
 }
 
 #[test]
+fn shells_complete_what_only_the_daemon_knows_and_start_none_for_it() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    client.start(&session, "do execute {\"command\": \"true\"}");
+    client.until_type("approval_asked");
+    for (kind, word) in [
+        ("sessions", session.as_str()),
+        ("providers", "script\t"),
+        ("local-models", "smollm2\t"),
+        ("models", "smollm2\t"),
+        ("tools", "execute\t"),
+        ("toolboxes", "default\t"),
+        ("approvals", &format!("{session}.a1\texecute true")),
+        ("methods", "session/list\t"),
+    ] {
+        let words = || Dwell::new(&daemon).args(["complete", kind]).ok();
+        // A machine that is busy with other tests may be too slow for a key once.
+        until_true(kind, SOON, || {
+            words().lines().any(|one| one.starts_with(word))
+        });
+    }
+    let agents = Dwell::new(&daemon).args(["complete", "agents"]).run();
+    assert_eq!((agents.code, agents.stdout.as_str()), (Some(0), ""));
+    let sandbox = Sandbox::new();
+    for kind in ["sessions", "providers", "tools"] {
+        let alone = Dwell::alone(&sandbox).args(["complete", kind]).run();
+        let nothing = (Some(0), String::new(), String::new());
+        assert_eq!((alone.code, alone.stdout, alone.stderr), nothing);
+    }
+    assert!(!sandbox.path("run").join("dwell").exists(), "none began");
+    let help = Dwell::alone(&sandbox).args(["--help"]).ok();
+    assert!(!help.contains("  complete "), "{help}");
+}
+
+#[test]
+fn each_shell_asks_for_the_kind_of_word_that_stands_there() {
+    let sandbox = Sandbox::new();
+    let script = |shell| {
+        let text = Dwell::alone(&sandbox).args(["completions", shell]).ok();
+        let file = sandbox.write(&format!("{shell}.completions"), &text);
+        file.to_str().unwrap().to_owned()
+    };
+    // A stand-in says which kind it was asked for.
+    let folder = sandbox.path("bin");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("dwell"), "#!/bin/sh\necho \"kind-$2\tx\"\n").unwrap();
+    set_mode(&folder.join("dwell"), 0o755);
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let ask = |shell: &str, code: &str| {
+        let mut command = std::process::Command::new(shell);
+        let ran = command.args(["-c", code]).env("PATH", &path).output();
+        ran.ok().map(|out| String::from_utf8(out.stdout).unwrap())
+    };
+    let (bash, fish) = (script("bash"), script("fish"));
+    for (words, kind) in [
+        ("attach ", "sessions"),
+        ("ask -s ", "sessions"),
+        ("ask -p ", "providers"),
+        ("ask --provider ", "providers"),
+        ("new --model ", "models"),
+        ("new -a ", "agents"),
+        ("new --toolbox ", "toolboxes"),
+        ("wait --allow ", "tools"),
+        ("run ", "tools"),
+        ("answer ", "approvals"),
+        ("model rm ", "local-models"),
+    ] {
+        let all: Vec<&str> = words.split(' ').collect();
+        let code = format!(
+            "source {bash}; COMP_WORDS=(dwell {}\"\"); COMP_CWORD={}; _dwell dwell '' {}; echo \"${{COMPREPLY[*]}}\"",
+            words,
+            all.len(),
+            all.get(all.len().wrapping_sub(2)).unwrap_or(&"dwell"),
+        );
+        let wanted = format!("kind-{kind}");
+        let told = ask("bash", &code).expect("there is a bash");
+        assert!(told.contains(&wanted), "bash, {words:?}: {told}");
+        let code = format!("source {fish}; complete -C 'dwell {words}'");
+        if let Some(told) = ask("fish", &code) {
+            assert!(told.contains(&wanted), "fish, {words:?}: {told}");
+        }
+    }
+    let zsh = script("zsh");
+    let text = fs::read_to_string(zsh).unwrap();
+    for action in [
+        "':session -- Which session: _dwell_values sessions'",
+        ":NAME: _dwell_values providers'",
+        ":TOOL: _dwell_values tools'",
+        ": _dwell_values approvals'",
+        "'*::names: _dwell_values local-models'",
+    ] {
+        assert!(text.contains(action), "zsh lacks {action}");
+    }
+}
+
+#[test]
 fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     let daemon = TestDaemon::start();
     let well = dwell(&daemon, &["doctor"]);

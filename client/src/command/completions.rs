@@ -1,7 +1,7 @@
-//! `dwell completions`: what makes a shell complete this program's commands, from the same table as `--help`, and its
-//! sessions, from the daemon when there is one. Must never make a shell start a daemon.
+//! `dwell completions`: what makes a shell complete this program's commands, from the same table as `--help`, and what
+//! the daemon knows, when there is one. Must never make a shell start a daemon.
 
-mod sessions;
+mod values;
 
 use crate::error::Failure;
 use crate::out;
@@ -21,9 +21,9 @@ pub(super) async fn run(args: Args, _place: Place) -> Result<(), Failure> {
     clap_complete::generate(args.shell, &mut command, "dwell", &mut script);
     let script = String::from_utf8_lossy(&script);
     out::raw(&match args.shell {
-        Shell::Bash => sessions::in_bash(&script, &command),
-        Shell::Zsh => sessions::in_zsh(&script),
-        Shell::Fish => sessions::in_fish(&script, &command),
+        Shell::Bash => values::in_bash(&script, &command),
+        Shell::Zsh => values::in_zsh(&script),
+        Shell::Fish => values::in_fish(&script, &command),
         _ => script.into_owned(),
     })
 }

@@ -78,7 +78,8 @@ fn mistaken(error: &clap::Error, first: Option<String>) -> Option<String> {
 /// A word alone is more likely a command's name than a prompt.
 fn no_command(word: &str) -> Failure {
     let names = command();
-    let names = names.get_subcommands().flat_map(|command| {
+    let shown = names.get_subcommands().filter(|one| !one.is_hide_set());
+    let names = shown.flat_map(|command| {
         std::iter::once(command.get_name()).chain(command.get_visible_aliases())
     });
     let near = names
@@ -103,6 +104,8 @@ Environment:
   DWELL_PROVIDER  the provider of new sessions
   DWELL_ENV       names of further variables that tools may see, separated by commas
   DWELL_KEYS      vi: vi's keys while typing
+  DWELL_PAST      how many exchanges are shown of a session that one comes back to, or off [default: 3]
+  DWELL_RESULTS   how many lines are shown of what calls print, or off; `2,execute=20` says it by tools [default: 5]
   DWELL_NOTIFY    off: no bell and no message of the desktop; unfocused: only while another window
                   has the focus; a number: the end of a turn that took so many seconds [default: 10]
   NO_COLOR        no colours

@@ -84,17 +84,17 @@ commands! {
     Rename => rename,
     /// Begin a session with the events of another
     Fork => fork,
-    /// Delete sessions
+    /// Delete sessions with all that happened in them
     Rm => rm,
-    /// Send a prompt to a session without waiting for the reply
+    /// Send a prompt to a session and wait for nothing: `dwell wait` does
     Send => send,
-    /// Wait until a session's turn has ended, and show its reply
+    /// Wait until turns of sessions have ended, and show their replies
     Wait => wait,
-    /// Follow all sessions: which begin, wait, are done
+    /// Follow all sessions: what runs and waits, and how it ends
     Watch => watch,
     /// Show what waits for an approval
     Approvals => approvals,
-    /// Answer what waits for an approval
+    /// Answer what waits for an approval: yes, no, ...
     Answer => answer,
     /// Stop a session's running turn
     Cancel => cancel,

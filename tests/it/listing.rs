@@ -50,6 +50,24 @@ fn a_state_is_looked_for_in_all_sessions_and_not_only_in_the_newest() {
 }
 
 #[test]
+fn a_search_says_that_there_is_more_than_it_shows() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    for _ in 0..3 {
+        let session = client.session(&daemon.work());
+        client.turn(&session, "# a heron\nsay done");
+    }
+    let search = |most: &str| dwell(&daemon, &["search", "--json", "-n", most, "heron"]);
+    let two = search("2");
+    assert_eq!(two.stdout.lines().count(), 2, "{}", two.stderr);
+    assert!(two.stderr.contains("the first 2"), "{}", two.stderr);
+    let all = search("200");
+    assert!(all.stdout.lines().count() >= 3, "{}", all.stdout);
+    assert_eq!(all.stderr, "");
+    assert_eq!(search("201").code, Some(2));
+}
+
+#[test]
 fn a_name_with_a_line_break_is_one_row_and_can_be_read_back() {
     let daemon = TestDaemon::start();
     let mut client = daemon.client();

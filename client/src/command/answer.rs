@@ -8,10 +8,9 @@ use crate::{out, select};
 use protocol::approval::ApprovalRpcClient;
 use protocol::id::ApprovalId;
 
-/// Answers a question that waits, as a key does where the session is open. `dwell approvals` shows which wait.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The question, or its session where only one waits there
+    /// The question (`dwell approvals` shows which wait), or its session where only one waits there
     #[arg(value_name = "QUESTION")]
     question: String,
 

@@ -22,11 +22,11 @@ pub(crate) struct Args {
     #[arg(long)]
     here: bool,
 
-    /// Those that were put away
+    /// Those that were put away, in the place of the others
     #[arg(long)]
     archived: bool,
 
-    /// At most so many; 0: all [default: 50, with --json and --tsv all]
+    /// At most so many, 0 for all [default: 50; all with --json and --tsv]
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
 

@@ -16,7 +16,10 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Fetch a model; what was fetched before is gone on from
-    Pull { name: String },
+    Pull {
+        /// Which one: `dwell model list` shows them
+        name: String,
+    },
     /// List the models that are here and those that can be pulled
     #[command(visible_alias = "ls")]
     List {
@@ -26,6 +29,7 @@ enum Action {
     },
     /// Remove models from this machine
     Rm {
+        /// Which ones: `dwell model list` shows them
         #[arg(required = true)]
         names: Vec<String>,
     },

@@ -362,7 +362,7 @@ impl Renderer {
             )),
             // One line, whatever is in it.
             EventKind::Granted { tool, pattern } => quiet(format!(
-                "  allowed in this session: {} {}",
+                "  allowed from here on: {} {}",
                 tame(tool),
                 spell_out(pattern).replace('\n', "\\n")
             )),

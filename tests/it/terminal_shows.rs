@@ -104,7 +104,7 @@ fn a_pattern_is_offered_changed_refused_and_mended_before_it_is_given() {
     offers(&scene, "always: git log *");
     scene.tmux.shows(
         "it",
-        "Enter allows it for good:  in .agents/permissions.json,",
+        "Enter: allow it for good  in .agents/permissions.json",
     );
     scene.tmux.press("it", "Tab");
     scene.tmux.shows("it", "allow? always: git log -1\n");
@@ -129,7 +129,7 @@ fn a_pattern_is_offered_changed_refused_and_mended_before_it_is_given() {
     assert_eq!(scene.client.until_ended().last()["status"], "completed");
     scene
         .tmux
-        .shows("it", "allowed in this session: execute git log *");
+        .shows("it", "allowed from here on: execute git log *");
     until("the rule to be written", SOON, || {
         let written = daemon.read(".agents/permissions.json");
         if written.contains("git log *") {

@@ -220,7 +220,7 @@ impl View<'_> {
             return pattern_keys(scope, question.patterns.len());
         }
         if typed == ALWAYS && question.patterns.is_empty() {
-            let enter = "Enter allows exactly this for good:";
+            let enter = "Enter: allow exactly this for good";
             return vec![enter.into(), FILE.into(), "Esc: back".into()];
         }
         let keys = match Reply::parse(typed) {
@@ -331,18 +331,18 @@ impl View<'_> {
 }
 
 /// Where an answer for good is written.
-const FILE: &str = "in .agents/permissions.json,";
+const FILE: &str = "in .agents/permissions.json";
 
 /// What may be done with the pattern in the line.
 fn pattern_keys(scope: Scope, offered: usize) -> Vec<Cow<'static, str>> {
     let mut keys: Vec<Cow<'static, str>> = match scope {
-        Scope::Session => vec!["Enter allows it for this session,".into()],
+        Scope::Session => vec!["Enter: allow it for this session".into()],
         Scope::Call | Scope::Program | Scope::Always => {
-            vec!["Enter allows it for good:".into(), FILE.into()]
+            vec!["Enter: allow it for good".into(), FILE.into()]
         }
     };
     if offered > 1 {
-        keys.push(format!("Tab: another of {offered},").into());
+        keys.push(format!("Tab: another of {offered}").into());
     }
     keys.push("Esc: back".into());
     keys

@@ -175,9 +175,14 @@ impl Renderer {
             }
             EventKind::Thinking { text, .. } => self.flow(Tail::Thought, text, event, &mut out),
             EventKind::ToolOutput { call, text, .. } => self.calls.output(call, text),
-            EventKind::Changing { call, size, diff } => {
-                self.calls.changing(call, *size, diff.as_deref());
-            }
+            EventKind::Changing {
+                call,
+                size,
+                diff,
+                places,
+            } => self.calls.change(call, |change| {
+                change.replaces(*size, diff.as_deref(), *places)
+            }),
             EventKind::CallStarted { call } => self.calls.started(call, event.at),
             other => {
                 let line = self.line(event);

@@ -138,7 +138,7 @@ pub enum EventKind {
         pattern: Option<String>,
     },
     /// What a call that writes a file makes of the one that is there: before its question, or before it runs unasked. Not for
-    /// a file that is new, nor for a call whose arguments say it.
+    /// a file that is new.
     Changing {
         /// The call.
         call: CallId,
@@ -147,6 +147,9 @@ pub enum EventKind {
         /// The hunks of a unified diff, without a head; none where a side is no text or is large, or the diff is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         diff: Option<String>,
+        /// In how many places, of a call that replaces a piece of the file by another (`edit`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        places: Option<u64>,
     },
     /// A question that nobody can answer any more.
     ApprovalWithdrawn {

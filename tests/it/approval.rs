@@ -566,6 +566,15 @@ fn a_question_about_a_file_that_is_there_is_preceded_by_what_becomes_of_it() {
     let fresh = r#"do write {"path": "fresh.txt", "content": "one\n"}"#;
     assert_eq!(ask(fresh, "deny"), Vec::<Value>::new());
     std::fs::write(daemon.work().join("blob"), [0, 159, 146, 150]).unwrap();
+    daemon.write("many.txt", "a foo\nb\nc\nd\ne\nf\ng foo\n");
+    let edit = r#"do edit {"path": "many.txt", "old": "foo", "new": "bar", "all": true}"#;
+    let told = ask(edit, "deny");
+    let hunks =
+        "@@ -1,3 +1,3 @@\n-a foo\n+a bar\n b\n c\n@@ -5,3 +5,3 @@\n e\n f\n-g foo\n+g bar\n";
+    assert_eq!(told[0]["diff"], hunks);
+    assert_eq!(told[0]["places"], 2);
+    let fails = r#"do edit {"path": "many.txt", "old": "nowhere", "new": "bar"}"#;
+    assert_eq!(ask(fails, "deny"), Vec::<Value>::new());
     let told = ask(r#"do write {"path": "blob", "content": "one\n"}"#, "deny");
     assert_eq!((&told[0]["size"], told[0].get("diff")), (&json!(4), None));
 }

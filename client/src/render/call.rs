@@ -141,10 +141,10 @@ impl Calls {
     }
 
     /// What the file is that a call writes over.
-    pub(super) fn changing(&mut self, call: &CallId, size: u64, diff: Option<&str>) {
+    pub(super) fn change(&mut self, call: &CallId, told: impl FnOnce(&mut Diff)) {
         let call = self.running.get_mut(call);
         if let Some(change) = call.and_then(|call| call.change.as_mut()) {
-            change.replaces(size, diff);
+            told(change);
         }
     }
 

@@ -14,6 +14,8 @@ const CONTEXT: usize = 2;
 struct Line {
     tag: ChangeTag,
     text: String,
+    /// Where it stands: in the old file if it goes, else in the new one. None where nobody told.
+    number: Option<usize>,
 }
 
 /// A change of one file.
@@ -23,6 +25,8 @@ pub(crate) struct Diff {
     lines: Vec<Line>,
     /// Bytes of the file that goes, where what differs is not known.
     replaced: Option<u64>,
+    /// In how many places the same is done, where they are not shown.
+    places: Option<u64>,
 }
 
 impl Diff {
@@ -39,14 +43,16 @@ impl Diff {
             path,
             lines,
             replaced: None,
+            places: None,
         })
     }
 
     /// The file is there: what differs, or how much goes where that is not told.
-    pub(crate) fn replaces(&mut self, size: u64, diff: Option<&str>) {
-        match diff {
-            Some(diff) => self.lines = told(diff),
-            None => self.replaced = Some(size),
+    pub(crate) fn replaces(&mut self, size: u64, diff: Option<&str>, places: Option<u64>) {
+        match (diff, places) {
+            (Some(diff), _) => self.lines = told(diff),
+            (None, Some(_)) => self.places = places,
+            (None, None) => self.replaced = Some(size),
         }
     }
 
@@ -55,8 +61,16 @@ impl Diff {
         let count = |tag| self.lines.iter().filter(|line| line.tag == tag).count();
         match (count(ChangeTag::Insert), count(ChangeTag::Delete)) {
             (added, 0) if self.replaced.is_some() => format!("+{added}, {}", self.loss()),
-            (added, 0) => format!("+{added}"),
-            (added, removed) => format!("+{added} -{removed}"),
+            (added, removed) => {
+                let lines = match removed {
+                    0 => format!("+{added}"),
+                    removed => format!("+{added} -{removed}"),
+                };
+                match self.places {
+                    Some(places) => format!("{lines} in {places} places"),
+                    None => lines,
+                }
+            }
         }
     }
 
@@ -80,6 +94,12 @@ impl Diff {
             );
             rows.push(paint_row(paint, &[gone]));
         }
+        if let Some(places) = self.places {
+            let text = format!("in {places} places of the file:");
+            rows.push(paint_row(paint, &[Piece::new(text, Style::new().dimmed())]));
+        }
+        let last = self.lines.iter().filter_map(|line| line.number).max();
+        let wide = last.map_or(0, |last| last.to_string().len() + 1);
         for (at, line) in self.lines.iter().enumerate() {
             if at >= most {
                 let more = format!("… {} more lines", self.lines.len() - at);
@@ -92,13 +112,22 @@ impl Diff {
                 ChangeTag::Equal => ("  ", Style::new().dimmed()),
             };
             let text = Piece::new(spell_out(&line.text), style);
-            for (row, pieces) in wrap(&[text], room.saturating_sub(2), Break::Anywhere)
-                .iter()
-                .enumerate()
-            {
-                let mark = if row == 0 { mark } else { "  " };
-                let mark = paint_row(paint, &[Piece::new(mark, style)]);
-                rows.push(format!("{mark}{}", paint_row(paint, pieces)));
+            let number = line
+                .number
+                .map_or(String::new(), |number| number.to_string());
+            let number = format!("{number:>0$} ", wide.saturating_sub(1));
+            let room = room.saturating_sub(wide + 2);
+            for (row, pieces) in wrap(&[text], room, Break::Anywhere).iter().enumerate() {
+                let (number, mark) = match row {
+                    0 => (number.clone(), mark),
+                    _ => (" ".repeat(wide), "  "),
+                };
+                let number = if wide == 0 { String::new() } else { number };
+                let head = [
+                    Piece::new(number, Style::new().dimmed()),
+                    Piece::new(mark, style),
+                ];
+                rows.push(paint_row(paint, &head) + &paint_row(paint, pieces));
             }
         }
         rows
@@ -117,32 +146,56 @@ fn removed() -> Style {
     Style::new().fg(Color::Red)
 }
 
-/// The lines of a unified diff's hunks, with a mark where one begins.
+/// The lines of a unified diff's hunks, with their numbers and a mark where one begins.
 fn told(diff: &str) -> Vec<Line> {
-    let line = |(at, line): (usize, &str)| {
-        let (tag, text) = match line.split_at_checked(1) {
-            Some(("+", text)) => (ChangeTag::Insert, text),
-            Some(("-", text)) => (ChangeTag::Delete, text),
-            Some(("@", _)) if at == 0 => return None,
-            Some(("@", _)) => (ChangeTag::Equal, "…"),
-            Some((_, text)) => (ChangeTag::Equal, text),
-            None => (ChangeTag::Equal, ""),
+    let mut lines = Vec::new();
+    let mut next = (0, 0);
+    for line in diff.split_terminator('\n') {
+        let text = line.get(1..).unwrap_or_default().trim_end_matches('\r');
+        let (tag, number, text) = match line.as_bytes().first() {
+            Some(b'@') => {
+                next = begins(line).unwrap_or(next);
+                if lines.is_empty() {
+                    continue;
+                }
+                (ChangeTag::Equal, None, "…")
+            }
+            Some(b'+') => (ChangeTag::Insert, Some(&mut next.1), text),
+            Some(b'-') => (ChangeTag::Delete, Some(&mut next.0), text),
+            _ => {
+                next.0 += 1;
+                (ChangeTag::Equal, Some(&mut next.1), text)
+            }
         };
-        Some(Line {
+        let number = number.map(|number| {
+            *number += 1;
+            *number - 1
+        });
+        lines.push(Line {
             tag,
-            text: text.trim_end_matches('\r').to_string(),
-        })
+            text: text.to_string(),
+            number,
+        });
+    }
+    lines
+}
+
+/// Where the hunk with this head begins, in the old file and in the new one.
+fn begins(head: &str) -> Option<(usize, usize)> {
+    let mut sides = head.strip_prefix("@@ -")?.split(" +");
+    let mut first = || {
+        let side = sides.next()?;
+        let digits = side.find(|c: char| !c.is_ascii_digit());
+        side[..digits.unwrap_or(side.len())].parse().ok()
     };
-    diff.split_terminator('\n')
-        .enumerate()
-        .filter_map(line)
-        .collect()
+    Some((first()?, first()?))
 }
 
 fn written(content: &str) -> Vec<Line> {
     let line = |text: &str| Line {
         tag: ChangeTag::Insert,
         text: text.to_string(),
+        number: None,
     };
     content.lines().map(line).collect()
 }
@@ -155,6 +208,7 @@ fn changed(old: &str, new: &str) -> Vec<Line> {
             lines.extend(diff.iter_changes(&op).map(|change| Line {
                 tag: change.tag(),
                 text: change.value().trim_end_matches(['\n', '\r']).to_string(),
+                number: None,
             }));
         }
     }
@@ -182,15 +236,29 @@ mod tests {
         let arguments = json!({"path": "a", "content": "one\ntwo\nthree\nfour"});
         let mut known = Diff::of(&arguments).unwrap();
         let hunks = "@@ -1,2 +1,2 @@\n-1\n+one\n two\n@@ -9 +9 @@\n-\n+four\n";
-        known.replaces(40, Some(hunks));
-        let rows = ["- 1", "+ one", "  two", "  …", "- ", "+ four"];
+        known.replaces(40, Some(hunks), None);
+        let rows = ["1 - 1", "1 + one", "2   two", "    …", "9 - ", "9 + four"];
         assert_eq!(known.rows(Paint::Plain, 40, 10), rows);
         assert_eq!(known.summary(), "+2 -2");
         let mut large = Diff::of(&arguments).unwrap();
-        large.replaces(3 << 20, None);
+        large.replaces(3 << 20, None, None);
         let first = "- all that is there (3 MB)";
         assert_eq!(large.rows(Paint::Plain, 40, 10)[0], first);
         assert_eq!(large.summary(), "+4, in place of 3 MB");
+    }
+
+    #[test]
+    fn an_edit_shows_where_or_in_how_many_places() {
+        let arguments = json!({"path": "a", "old": "x", "new": "y", "all": true});
+        let mut known = Diff::of(&arguments).unwrap();
+        known.replaces(9, Some("@@ -99,2 +98,2 @@\n a\n-b\n+wide words\n"), Some(1));
+        let rows = [" 98   a", "100 - b", " 99 + wide ", "      words"];
+        assert_eq!(known.rows(Paint::Plain, 11, 10), rows);
+        let mut many = Diff::of(&arguments).unwrap();
+        many.replaces(9, None, Some(3_000));
+        assert_eq!(many.summary(), "+1 -1 in 3000 places");
+        let rows = ["in 3000 places of the file:", "- x", "+ y"];
+        assert_eq!(many.rows(Paint::Plain, 40, 10), rows);
     }
 
     #[test]

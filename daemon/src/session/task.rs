@@ -180,10 +180,13 @@ fn for_parent(kind: &EventKind, child: &SessionId, by: &CallId) -> Option<EventK
             why: format!("the task {child} asks: {why}"),
             patterns: patterns.clone(),
         }),
-        EventKind::Changing { size, diff, .. } => Some(EventKind::Changing {
+        EventKind::Changing {
+            size, diff, places, ..
+        } => Some(EventKind::Changing {
             call: by.clone(),
             size: *size,
             diff: diff.clone(),
+            places: *places,
         }),
         // What is allowed for the session is so for the one that the person saw.
         EventKind::ApprovalAnswered { .. }

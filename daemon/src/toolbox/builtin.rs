@@ -3,6 +3,7 @@
 
 mod arguments;
 pub mod capture;
+mod change;
 mod edit;
 pub(super) mod environment;
 pub(super) mod execute;

@@ -78,6 +78,19 @@ pub struct Change {
     pub size: u64,
     /// The hunks of a unified diff; none where it cannot be told.
     pub diff: Option<String>,
+    /// In how many places the same is done, of a call that replaces a piece.
+    pub places: Option<u64>,
+}
+
+impl Change {
+    /// Of a file of which nothing more is told.
+    pub fn of(size: u64) -> Self {
+        Self {
+            size,
+            diff: None,
+            places: None,
+        }
+    }
 }
 
 /// Tells what a call would change, and changes nothing.

@@ -83,8 +83,14 @@ impl Actor {
             }
             Piece::Changing { call, change } => {
                 let turn = self.turn_of_call(&call, before)?;
-                let Change { size, diff } = change;
-                Some((turn, EventKind::Changing { call, size, diff }))
+                let Change { size, diff, places } = change;
+                let kind = EventKind::Changing {
+                    call,
+                    size,
+                    diff,
+                    places,
+                };
+                Some((turn, kind))
             }
             Piece::Notice { level, text } => Some((id, EventKind::Notice { level, text })),
             Piece::Saying { .. } | Piece::Thinking { .. } | Piece::Doing { .. } => None,

@@ -1,8 +1,9 @@
 //! `edit`: one exact piece of a file for another. Changes nothing unless the piece is there as often as was meant.
 
 use super::arguments::{self, Arguments};
+use super::change;
 use super::file::{self, Found};
-use crate::toolbox::tool::{Access, Call, Outcome, Tool};
+use crate::toolbox::tool::{Access, Call, Change, Outcome, Tool};
 use serde_json::{Map, json};
 use std::io::Read;
 
@@ -24,6 +25,7 @@ pub(super) fn tool() -> Tool {
     .required("new")
     .access(Access::Write)
     .path("path")
+    .preview(|call, arguments| Box::pin(preview(call, arguments)))
     .handler(edit)
 }
 
@@ -34,15 +36,40 @@ enum Meant {
     All,
 }
 
+impl Meant {
+    fn by(arguments: &Arguments) -> Self {
+        match arguments::flag(arguments, "all") {
+            true => Self::All,
+            false => Self::Only,
+        }
+    }
+}
+
+/// What goes and what comes, with its places in the file; none of an edit that will fail.
+async fn preview(call: Call, arguments: Arguments) -> Option<Change> {
+    let text = |name| arguments::text(&arguments, name).to_owned();
+    let (shown, old, new) = (text("path"), text("old"), text("new"));
+    let path = arguments::path(&call, &shown);
+    let meant = Meant::by(&arguments);
+    let look = move |_: &_| {
+        let content = read(&path, &shown)?;
+        let places = meant_places(&content, &old, &new, meant, &shown)?;
+        let ranges: Vec<_> = places.iter().map(|at| *at..at + old.len()).collect();
+        Ok(Change {
+            diff: change::at_places(&content, &ranges, &new),
+            places: Some(places.len() as u64),
+            ..Change::of(content.len() as u64)
+        })
+    };
+    // What cannot be looked at is told when it is edited.
+    arguments::blocking(&call, look).await.ok()
+}
+
 async fn edit(call: Call, arguments: Arguments) -> Outcome {
     let text = |name| arguments::text(&arguments, name).to_owned();
     let (shown, old, new) = (text("path"), text("old"), text("new"));
     let path = arguments::path(&call, &shown);
-    let meant = if arguments::flag(&arguments, "all") {
-        Meant::All
-    } else {
-        Meant::Only
-    };
+    let meant = Meant::by(&arguments);
     let work = move |_: &_| {
         let found = Found::at(&path, &shown)?;
         let (content, matches) = replaced(&read(&path, &shown)?, &old, &new, meant, &shown)?;
@@ -82,6 +109,26 @@ fn replaced(
     meant: Meant,
     shown: &str,
 ) -> Result<(Vec<u8>, usize), String> {
+    let places = meant_places(content, old, new, meant, shown)?;
+    let mut changed = Vec::with_capacity(content.len());
+    let mut rest = 0;
+    for place in &places {
+        changed.extend(&content[rest..*place]);
+        changed.extend(new.as_bytes());
+        rest = place + old.len();
+    }
+    changed.extend(&content[rest..]);
+    Ok((changed, places.len()))
+}
+
+/// Where the old text stands, as often as was meant.
+fn meant_places(
+    content: &[u8],
+    old: &str,
+    new: &str,
+    meant: Meant,
+    shown: &str,
+) -> Result<Vec<usize>, String> {
     if old.is_empty() {
         return Err("`old` is empty: use write to make a file".to_owned());
     }
@@ -98,15 +145,7 @@ fn replaced(
             ));
         }
     }
-    let mut changed = Vec::with_capacity(content.len());
-    let mut rest = 0;
-    for place in &places {
-        changed.extend(&content[rest..*place]);
-        changed.extend(new.as_bytes());
-        rest = place + old.len();
-    }
-    changed.extend(&content[rest..]);
-    Ok((changed, places.len()))
+    Ok(places)
 }
 
 /// Where it stands, without overlaps.

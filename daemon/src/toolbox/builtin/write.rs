@@ -1,21 +1,14 @@
 //! `write`: a whole file, made or replaced at once. Never leaves half of one.
 
 use super::arguments::{self, Arguments};
+use super::change;
 use super::file::{self, Found};
 use crate::toolbox::tool::{Access, Call, Change, Outcome, Tool};
 use serde_json::{Map, json};
-use similar::{Algorithm, TextDiff};
 use std::io::Read;
-use std::time::Duration;
 
 /// The most bytes of either side that are compared.
 const COMPARED: u64 = 1 << 20;
-/// The most bytes of a difference that is told.
-const SHOWN: usize = 64 << 10;
-/// Lines around a change.
-const AROUND: usize = 2;
-/// Past it what differs is still told, if with more lines than need be.
-const LONGEST: Duration = Duration::from_millis(200);
 
 pub(super) fn tool() -> Tool {
     Tool::new(
@@ -41,32 +34,20 @@ async fn preview(call: Call, arguments: Arguments) -> Option<Change> {
         let (mut file, data) = file::open(&path, &shown)?;
         let size = data.len();
         if size > COMPARED || new.len() as u64 > COMPARED {
-            return Ok(Some(Change { size, diff: None }));
+            return Ok(Some(Change::of(size)));
         }
         let mut old = Vec::new();
         file.read_to_end(&mut old)
             .map_err(|error| file::cannot("read", &shown, &error))?;
         Ok((old != new.as_bytes()).then(|| Change {
-            size,
             diff: String::from_utf8(old)
                 .ok()
-                .and_then(|old| hunks(&old, &new)),
+                .and_then(|old| change::whole(&old, &new)),
+            ..Change::of(size)
         }))
     };
     // What cannot be looked at is told when it is written.
     arguments::blocking(&call, look).await.ok().flatten()
-}
-
-fn hunks(old: &str, new: &str) -> Option<String> {
-    let mut config = TextDiff::configure();
-    config.algorithm(Algorithm::Myers).timeout(LONGEST);
-    let diff = config.diff_lines(old, new);
-    let text = diff
-        .unified_diff()
-        .context_radius(AROUND)
-        .missing_newline_hint(false)
-        .to_string();
-    (text.len() <= SHOWN).then_some(text)
 }
 
 async fn write(call: Call, arguments: Arguments) -> Outcome {

@@ -2,6 +2,7 @@
 
 use crate::error::Failure;
 use crate::paint::only_colours;
+use crate::screen::size;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -23,8 +24,8 @@ pub(crate) fn raw(text: &str) -> Result<(), Failure> {
 /// Columns for text on the terminal that stdout is; none where it is something else.
 pub(crate) fn columns() -> Option<usize> {
     let terminal = io::stdout().is_terminal();
-    let (columns, _) = crossterm::terminal::size().ok().filter(|_| terminal)?;
-    (columns > 1).then(|| usize::from(columns) - 1)
+    let (columns, _) = size().filter(|_| terminal)?;
+    (columns > 1).then(|| columns - 1)
 }
 
 /// Whether whoever read stdout has gone, so that nothing more can be told.

@@ -11,9 +11,26 @@ use std::io::{self, Write};
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?2026l";
 
+/// Around rows that are drawn anew. Where a terminal takes some character for wider, such a row is cut at its edge and is one row
+/// all the same: else all moves from there on would be wrong.
+const KEEP: &str = "\x1b[?7l";
+const BREAK: &str = "\x1b[?7h";
+
 /// Erases from the start of the row on. In two steps: some terminals take an erasure from the very first cell for a new
 /// screen, and keep what is erased among what has scrolled away.
 const ERASE: &str = "\r\x1b[K\x1b[C\x1b[J\r";
+
+/// Columns and rows of the window; none where there is no terminal. One that does not know, as a serial line, tells zeros.
+pub(crate) fn size() -> Option<(usize, usize)> {
+    let (columns, rows) = crossterm::terminal::size().ok()?;
+    let said = |name: &str| std::env::var(name).ok()?.trim().parse().ok();
+    let known = |told: u16, name: &str, usual: usize| {
+        let told = Some(usize::from(told)).filter(|told| *told > 0);
+        let said = || said(name).filter(|said| *said > 0);
+        told.or_else(said).unwrap_or(usual)
+    };
+    Some((known(columns, "COLUMNS", 80), known(rows, "LINES", 24)))
+}
 
 /// The rows at the bottom, and where the cursor stands in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -163,7 +180,9 @@ impl<W: Write> Screen<W> {
         frame.push_str(&up(self.risen));
         frame.push_str(ERASE);
         frame.push_str(&std::mem::take(&mut self.above).replace('\n', "\r\n"));
+        frame.push_str(KEEP);
         frame.push_str(&panel.rows.join("\r\n"));
+        frame.push_str(BREAK);
         let last = panel.rows.len().saturating_sub(1);
         frame.push_str(&up(last - panel.cursor.0.min(last)));
         frame.push_str(&column(panel.cursor.1));
@@ -176,7 +195,7 @@ impl<W: Write> Screen<W> {
                 continue;
             }
             frame.push_str(&to_row(at, row));
-            frame.push_str(&format!("\r\x1b[2K{text}"));
+            frame.push_str(&format!("\r\x1b[2K{KEEP}{text}{BREAK}"));
             at = row;
         }
         frame.push_str(&to_row(at, panel.cursor.0));
@@ -234,13 +253,13 @@ mod tests {
         let mut screen = screen();
         assert_eq!(
             frame(&mut screen, panel(&["> "], (0, 2))),
-            format!("{ERASE}> \r\x1b[2C")
+            format!("{ERASE}{KEEP}> {BREAK}\r\x1b[2C")
         );
         screen.write("one\ntwo");
         let drawn = frame(&mut screen, panel(&["> ", "status"], (0, 2)));
         assert_eq!(
             drawn,
-            format!("{ERASE}one\r\ntwo\r\n> \r\nstatus\x1b[1A\r\x1b[2C")
+            format!("{ERASE}one\r\ntwo\r\n{KEEP}> \r\nstatus{BREAK}\x1b[1A\r\x1b[2C")
         );
     }
 
@@ -250,7 +269,7 @@ mod tests {
         screen.write("a\x1b]0;title\x07");
         let drawn = frame(&mut screen, panel(&["> \x1b[36m@x\x1b[2Jy\x1b[0m"], (0, 2)));
         assert!(
-            drawn.contains("a]0;title\r\n> \x1b[36m@x[2Jy\x1b[0m"),
+            drawn.contains("a]0;title\r\n\x1b[?7l> \x1b[36m@x[2Jy\x1b[0m"),
             "{drawn:?}"
         );
     }
@@ -261,7 +280,7 @@ mod tests {
         frame(&mut screen, panel(&["> ", "a"], (0, 2)));
         assert_eq!(frame(&mut screen, panel(&["> ", "a"], (0, 2))), "");
         let drawn = frame(&mut screen, panel(&["> x", "a"], (0, 3)));
-        assert_eq!(drawn, "\r\x1b[2K> x\r\x1b[3C");
+        assert_eq!(drawn, format!("\r\x1b[2K{KEEP}> x{BREAK}\r\x1b[3C"));
     }
 
     #[test]
@@ -290,6 +309,6 @@ mod tests {
     fn a_panel_never_fills_the_window_nor_touches_its_last_column() {
         let mut screen = Screen::new(Vec::new(), (4, 3));
         let drawn = frame(&mut screen, panel(&["a", "b", "c", "defgh"], (3, 5)));
-        assert_eq!(drawn, format!("{ERASE}c\r\ndef\r\x1b[3C"));
+        assert_eq!(drawn, format!("{ERASE}{KEEP}c\r\ndef{BREAK}\r\x1b[3C"));
     }
 }

@@ -68,8 +68,8 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
 /// Columns for text, on a terminal that can be drawn on: there a session looks as it does while it goes on.
 fn columns() -> Option<usize> {
     let capable = std::io::stdout().is_terminal() && !dumb();
-    let (columns, _) = crossterm::terminal::size().ok().filter(|_| capable)?;
-    Some(usize::from(columns).saturating_sub(1))
+    let (columns, _) = crate::screen::size().filter(|_| capable)?;
+    Some(columns.saturating_sub(1))
 }
 
 fn now() -> u64 {

@@ -166,5 +166,5 @@ impl Signals {
 }
 
 fn size() -> (usize, usize) {
-    crossterm::terminal::size().map_or((80, 24), |(columns, rows)| (columns.into(), rows.into()))
+    crate::screen::size().unwrap_or((80, 24))
 }

@@ -4,7 +4,7 @@ use crate::error::Failure;
 use crate::paint::dumb;
 use crate::render::styled::painted_width;
 use crate::render::{Chunk, Renderer};
-use crate::screen::{Panel, Screen};
+use crate::screen::{Panel, Screen, size};
 use std::io::{IsTerminal, Stdout};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -24,9 +24,9 @@ impl Drawn {
     pub(super) fn find() -> Option<Self> {
         let stdout = std::io::stdout();
         let capable = stdout.is_terminal() && std::io::stderr().is_terminal() && !dumb();
-        let (columns, rows) = crossterm::terminal::size().ok().filter(|_| capable)?;
+        let size = size().filter(|_| capable)?;
         Some(Self {
-            screen: Screen::new(stdout, (columns.into(), rows.into())),
+            screen: Screen::new(stdout, size),
             at: None,
         })
     }
@@ -47,10 +47,8 @@ impl Drawn {
         if self.at.is_some_and(|at| at.elapsed() < PAUSE) {
             return Ok(());
         }
-        if let Ok((columns, rows)) = crossterm::terminal::size()
-            && (usize::from(columns), usize::from(rows)) != self.screen.size()
-        {
-            self.screen.resize(columns.into(), rows.into());
+        if let Some((columns, rows)) = size().filter(|size| *size != self.screen.size()) {
+            self.screen.resize(columns, rows);
             renderer.set_room(self.room());
         }
         let now = SystemTime::now()

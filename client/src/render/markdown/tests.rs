@@ -27,7 +27,7 @@ fn blocks_look_as_a_person_expects() {
         "
 # Title
 
-Some text with `code` and a
+Some *text* with `code` and a
 link (http://x/y). More of it.
 
 • one
@@ -51,8 +51,8 @@ x `y` │  3
 
 ──────────────────────────────
 
-End with bold over lines and
-no break
+End with **bold over lines**
+and no break
 ",
     );
 }

@@ -158,9 +158,9 @@ impl Writer {
             Tag::Item => self.item(),
             Tag::Table(alignments) => self.table = Some(Table::new(alignments.clone())),
             Tag::TableCell => self.inline.clear(),
-            Tag::Emphasis => self.style(|style| style.italic()),
-            Tag::Strong => self.style(|style| style.bold()),
-            Tag::Strikethrough => self.style(|style| style.strikethrough()),
+            Tag::Emphasis => self.emphasis("*", |style| style.italic()),
+            Tag::Strong => self.emphasis("**", |style| style.bold()),
+            Tag::Strikethrough => self.emphasis("~~", |style| style.strikethrough()),
             Tag::Link { dest_url, .. } => {
                 self.links.push((tame(dest_url), self.inline_length()));
                 self.style(|style| style.underline());
@@ -207,9 +207,9 @@ impl Writer {
             }
             TagEnd::Table => self.end_table(),
             TagEnd::Link | TagEnd::Image => self.end_link(),
-            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
-                self.styles.pop();
-            }
+            TagEnd::Emphasis => self.end_emphasis("*"),
+            TagEnd::Strong => self.end_emphasis("**"),
+            TagEnd::Strikethrough => self.end_emphasis("~~"),
             _ => {}
         }
     }
@@ -266,6 +266,21 @@ impl Writer {
 
     fn style(&mut self, change: impl Fn(Style) -> Style) {
         self.styles.push(change(self.current()));
+    }
+
+    /// Without styles its mark tells of it: what is struck out means the contrary.
+    fn emphasis(&mut self, mark: &str, change: impl Fn(Style) -> Style) {
+        if self.paint == Paint::Plain {
+            self.push(mark, Style::new());
+        }
+        self.style(change);
+    }
+
+    fn end_emphasis(&mut self, mark: &str) {
+        self.styles.pop();
+        if self.paint == Paint::Plain {
+            self.push(mark, Style::new());
+        }
     }
 
     fn inline_length(&self) -> usize {

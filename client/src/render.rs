@@ -6,7 +6,7 @@ pub(crate) mod code;
 pub(crate) mod diff;
 mod fold;
 mod markdown;
-mod results;
+pub(crate) mod results;
 mod rich;
 pub(crate) mod styled;
 pub(crate) mod words;

@@ -10,6 +10,7 @@ mod panel;
 mod past;
 mod pick;
 mod plain;
+pub(crate) mod settings;
 mod talk;
 
 use crate::ask_tty::Tty;
@@ -60,6 +61,9 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     let mut session = session;
     let mut console = None;
+    for wrong in settings::misread() {
+        out::note(&format!("warning: {wrong}"))?;
+    }
     loop {
         settle_trust(&link, &session).await?;
         tell_problems(&link, &session).await?;

@@ -51,6 +51,8 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
         }
     }
     checks.extend(check::terminal());
+    let misread = crate::repl::settings::misread().into_iter();
+    checks.extend(misread.map(|wrong| Check::new(State::Doubtful, wrong)));
     checks.push(check::programs());
     let paint = Paint::of(&std::io::stdout());
     for check in &checks {

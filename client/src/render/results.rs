@@ -7,7 +7,7 @@ const VARIABLE: &str = "DWELL_RESULTS";
 
 /// By the names of tools; what comes later wins.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Results {
+pub(crate) struct Results {
     said: Vec<(String, usize)>,
 }
 
@@ -22,6 +22,11 @@ pub(super) struct Lines {
 impl Results {
     pub(super) fn from_env() -> Self {
         Self::read(&std::env::var(VARIABLE).unwrap_or_default())
+    }
+
+    /// Whether a value means something, all of it.
+    pub(crate) fn understands(text: &str) -> bool {
+        Self::read(text).said.len() == text.split(',').count()
     }
 
     /// `8` for all tools, `execute=20` or `fs_*=off` for some.

@@ -74,6 +74,11 @@ pub(super) async fn read(
     Ok(show(paint, on, session, events, exchanges))
 }
 
+/// Whether a value of `DWELL_PAST` means something.
+pub(super) fn understands(said: &str) -> bool {
+    matches!(said.trim(), "off" | "no") || said.trim().parse::<usize>().is_ok()
+}
+
 /// A number, or a word for none.
 fn exchanges(said: Option<&str>) -> usize {
     match said.map(str::trim) {

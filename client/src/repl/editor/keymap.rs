@@ -14,6 +14,11 @@ pub(in crate::repl) enum Style {
 }
 
 impl Style {
+    /// Whether a value of `DWELL_KEYS` means something.
+    pub(in crate::repl) fn understands(value: &str) -> bool {
+        matches!(value, "vi" | "vim" | "emacs")
+    }
+
     /// As the person set it, for this program or for all that read lines.
     pub(in crate::repl) fn from_env() -> Self {
         let named = std::env::var("DWELL_KEYS").unwrap_or_default();

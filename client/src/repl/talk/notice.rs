@@ -22,6 +22,14 @@ impl Notices {
         Self::parse(&std::env::var("DWELL_NOTIFY").unwrap_or_default())
     }
 
+    /// Whether a value of `DWELL_NOTIFY` means something, all of it.
+    pub(in crate::repl) fn understands(words: &str) -> bool {
+        words
+            .split(',')
+            .map(str::trim)
+            .all(|word| matches!(word, "off" | "no" | "unfocused") || word.parse::<u64>().is_ok())
+    }
+
     fn parse(words: &str) -> Self {
         let words: Vec<&str> = words.split(',').map(str::trim).collect();
         let seconds = words.iter().find_map(|word| word.parse().ok());

@@ -1,6 +1,8 @@
 //! Questions to the person at this terminal: how one is put, and which words answer it. Only an explicit yes is a
 //! yes; must never answer by itself.
 
+mod open;
+
 use crate::error::Failure;
 use crate::link::Link;
 use crate::paint::{Mark, Paint, Part, one_line, spell_out};
@@ -8,12 +10,12 @@ use crate::render::code::Highlighter;
 use crate::render::cut;
 use crate::render::diff::Diff;
 use crate::render::styled::{clip_middle, paint_row};
+pub(crate) use open::Open;
 use protocol::approval::{Answer, ApprovalRpcClient, Scope};
 use protocol::error::ErrorKind;
 use protocol::event::{Event, EventKind};
 use protocol::id::{ApprovalId, CallId};
 use serde_json::Value;
-use std::collections::VecDeque;
 
 /// A question, as an event or a session's list of them tells it.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,55 +140,6 @@ pub(crate) fn named_pattern(line: &str) -> Option<(Scope, &str)> {
         _ => return None,
     };
     Some((scope, pattern.trim()))
-}
-
-/// The questions that wait, oldest first.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Open(VecDeque<Question>);
-
-impl Open {
-    /// The one that is answered next.
-    pub(crate) fn first(&self) -> Option<&Question> {
-        self.0.front()
-    }
-
-    /// Takes the one that is answered next.
-    pub(crate) fn take_first(&mut self) -> Option<Question> {
-        self.0.pop_front()
-    }
-
-    /// How many.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Puts the one that is answered next behind all others.
-    pub(crate) fn rotate(&mut self) {
-        if let Some(first) = self.0.pop_front() {
-            self.0.push_back(first);
-        }
-    }
-
-    /// One back that was taken, as the one that is answered next.
-    pub(crate) fn put_back(&mut self, question: Question) {
-        self.0.push_front(question);
-    }
-
-    /// One more.
-    pub(crate) fn push(&mut self, question: Question) {
-        self.0.push_back(question);
-    }
-
-    /// Forgets those that an event settles.
-    pub(crate) fn settle(&mut self, event: &Event) {
-        self.0.retain(|question| !question.is_settled_by(event));
-    }
-}
-
-impl FromIterator<Question> for Open {
-    fn from_iter<I: IntoIterator<Item = Question>>(questions: I) -> Self {
-        Self(questions.into_iter().collect())
-    }
 }
 
 impl Question {
@@ -462,22 +415,5 @@ mod tests {
     fn a_name_forges_no_line_of_the_question() {
         let forged = question(json!({"path": "a\n    + x\n  why", "content": "y"}));
         assert!(forged.contains("\n    a\\n    + x\\n  why\n"), "{forged}");
-    }
-
-    #[test]
-    fn a_question_goes_with_its_answer_or_with_its_call() {
-        use crate::testing::event;
-        let asked = |n: u64| {
-            let kind = json!({"type": "approval_asked", "approval": format!("s.a{n}"), "call": format!("c{n}"),
-                              "tool": "x", "arguments": {}, "why": ""});
-            Question::of(&event(n, kind)).unwrap()
-        };
-        let mut open: Open = [asked(1), asked(2)].into_iter().collect();
-        let done = json!({"type": "done", "call": "c1", "result": {"ok": false}, "ms": 0});
-        open.settle(&event(3, done));
-        assert_eq!(open.first(), Some(&asked(2)));
-        let withdrawn = json!({"type": "approval_withdrawn", "approval": "s.a2", "why": "x"});
-        open.settle(&event(4, withdrawn));
-        assert_eq!(open.first(), None);
     }
 }

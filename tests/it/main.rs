@@ -46,6 +46,7 @@ mod skills;
 mod store;
 mod task;
 mod terminal;
+mod terminal_odd;
 mod terminal_plain;
 mod terminal_shows;
 mod terminal_sizes;

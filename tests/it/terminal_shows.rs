@@ -154,7 +154,11 @@ fn a_file_that_is_written_over_is_asked_about_with_what_changes_in_it() {
     scene.start(&format!("do write {call}\nsay end"));
     scene.client.until_type("approval_asked");
     let shown = scene.tmux.shows("it", "[y] once");
-    for part in ["    - line 1500\n", "    + another\n", "      line 1501\n"] {
+    for part in [
+        "    1501 - line 1500\n",
+        "    1501 + another\n",
+        "    1502   line 1501\n",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(!shown.contains("line 1000"), "{shown}");

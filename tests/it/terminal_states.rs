@@ -381,5 +381,5 @@ fn a_window_that_shrinks_leaves_one_copy_of_what_streams() {
     scene.tmux.shows("it", "[y] once");
     let screen = scene.tmux.screen("it");
     assert_eq!(screen.matches("row2 │").count(), 1, "{screen}");
-    assert_eq!(screen.matches("Ctrl-C cancels").count(), 1, "{screen}");
+    assert_eq!(screen.matches("2 clients").count(), 1, "{screen}");
 }

@@ -3,7 +3,7 @@
 
 use super::diff::Diff;
 use super::results::{Lines, Results};
-use super::styled::{clip, painted_width, width};
+use super::styled::{painted_width, shortened, width};
 use super::{cut, duration};
 use crate::paint::{Mark, Paint, Part, spell_out, tame};
 use protocol::id::CallId;
@@ -96,7 +96,7 @@ impl Calls {
         let above = parent.and_then(|parent| self.running.get(parent));
         let new = Call {
             name: spell_out(name),
-            brief: shown(name, arguments),
+            brief: shown(name, arguments, look),
             depth: above.map_or(0, |above| above.depth + 1),
             seq,
             started_at: None,
@@ -228,8 +228,8 @@ impl Calls {
                 paint.dress(Part::Quiet, &format!("  {}", duration(ms / 100 * 100)))
             });
             let line = call.line(paint);
-            let left = room.saturating_sub(12);
-            rows.push(format!("{}{time}", clip(&line, left)));
+            let left = room.saturating_sub(painted_width(&time));
+            rows.push(format!("{}{time}", shortened(&line, left)));
             let margin = "  ".repeat(call.depth + 1);
             rows.extend(call.shown(paint, &margin).lines().map(str::to_string));
         }
@@ -280,7 +280,7 @@ impl Call {
         let rest = room.saturating_sub(painted_width(&behind));
         // What is too long for one row is broken anyway.
         let left = if rest < room / 3 { room / 2 } else { rest };
-        let mut out = format!("{}{behind}", clip(head.trim_end(), left));
+        let mut out = format!("{}{behind}", shortened(head.trim_end(), left));
         let inner = format!("{margin}  ");
         let below = match &self.change {
             Some(change) if worked(result) => {
@@ -369,10 +369,12 @@ impl Call {
 }
 
 /// A call's arguments in its line. Of one that hands on to another the name: the other has a line of its own, with all.
-fn shown(name: &str, arguments: &Value) -> String {
+fn shown(name: &str, arguments: &Value, look: Look) -> String {
+    // A row that is drawn is cut where it ends.
+    let most = look.room.map_or(ARGUMENTS, |room| room.max(ARGUMENTS));
     match (name, &arguments["name"]) {
-        ("call_tool", Value::String(called)) => brief(&Value::String(called.clone())),
-        _ => brief(arguments),
+        ("call_tool", Value::String(called)) => brief(&Value::String(called.clone()), most),
+        _ => brief(arguments, most),
     }
 }
 
@@ -402,7 +404,7 @@ fn lines_of(count: u64) -> String {
 }
 
 /// Arguments in one short line: a lone text as it is, everything else as JSON.
-fn brief(arguments: &Value) -> String {
+fn brief(arguments: &Value, most: usize) -> String {
     let text = match arguments {
         Value::Null => return String::new(),
         Value::Object(members) if members.is_empty() => return String::new(),
@@ -418,7 +420,7 @@ fn brief(arguments: &Value) -> String {
         other => other.to_string(),
     };
     let line = spell_out(&text.replace(['\n', '\t'], " "));
-    cut(line.trim(), ARGUMENTS)
+    cut(line.trim(), most)
 }
 
 /// What a result says about how it went.

@@ -215,6 +215,18 @@ pub(crate) fn clip(text: &str, room: usize) -> String {
     out
 }
 
+/// As much of a painted row as fits, with a mark where something is missing.
+pub(crate) fn shortened(text: &str, room: usize) -> String {
+    if painted_width(text) <= room {
+        return text.to_string();
+    }
+    let cut = clip(text, room.saturating_sub(1));
+    match cut.strip_suffix("\x1b[0m") {
+        Some(cut) => format!("{}…\x1b[0m", cut.trim_end()),
+        None => format!("{}…", cut.trim_end()),
+    }
+}
+
 /// Plain text in so many columns, its end as well as its beginning where it is longer.
 pub(crate) fn clip_middle(text: &str, room: usize) -> String {
     const GAP: &str = " … ";
@@ -336,5 +348,8 @@ mod tests {
         assert_eq!(clip(&red, 2), "\x1b[31mab\x1b[0m");
         assert_eq!(clip("日本語", 5), "日本");
         assert_eq!(painted_width(&red), 3);
+        assert_eq!(shortened(&red, 2), "\x1b[31ma…\x1b[0m");
+        assert_eq!(shortened("sleep 1; ls", 9), "sleep 1;…");
+        assert_eq!(shortened("sleep 1; ls", 11), "sleep 1; ls");
     }
 }

@@ -1,14 +1,17 @@
 //! The bottom of the screen: what goes on, what waits, the text being typed, and a line of status. Pure; must never
 //! draw.
 
+mod status;
+
 use super::editor::{Editor, lay_out};
 use crate::approval::{ALWAYS, Question, Reply, named_pattern};
 use crate::paint::{Mark, Paint, Part, spell_out, tame};
-use crate::render::styled::{clip, painted_width, width};
-use crate::render::{duration, first_line};
+use crate::render::first_line;
+use crate::render::styled::{clip, painted_width, shortened, width};
 use crate::screen::Panel;
 use nu_ansi_term::{Color, Style};
 use protocol::approval::Scope;
+pub(super) use status::Status;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -18,8 +21,6 @@ const MENU: usize = 8;
 /// How many waiting prompts are shown.
 const QUEUE: usize = 3;
 
-const FRAMES: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇", "⠏", "⠟"];
-
 /// The state of what goes along with the next prompt.
 pub(super) const TOLD: &str = "goes along";
 
@@ -28,18 +29,6 @@ pub(super) const HELD: &str = "held";
 
 /// How often a frame changes, in milliseconds.
 pub(super) const FRAME: u64 = 120;
-
-/// What is known of the session besides its events' text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Status {
-    pub(super) session: String,
-    pub(super) model: String,
-    /// Fill of the model's window in percent.
-    pub(super) context: Option<u8>,
-    /// Tokens sent and received since this terminal attached.
-    pub(super) tokens: (u64, u64),
-    pub(super) clients: u32,
-}
 
 /// A prompt that is not a turn yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +55,8 @@ pub(super) struct View<'a> {
     pub(super) live: Vec<String>,
     pub(super) waiting: Vec<Waiting>,
     pub(super) question: Option<&'a Question>,
-    /// How many questions wait.
-    pub(super) questions: usize,
+    /// Which of the questions that wait it is, and how many they are.
+    pub(super) questions: (usize, usize),
     pub(super) editor: &'a Editor,
     pub(super) status: &'a Status,
     /// What runs.
@@ -177,8 +166,8 @@ impl View<'_> {
         };
         let room = columns.saturating_sub(1);
         let more = match self.questions {
-            1 => String::new(),
-            all => format!("  (1 of {all}, Tab: next)"),
+            (_, 0 | 1) => String::new(),
+            (at, all) => format!("  ({at} of {all}, Tab: next)"),
         };
         let brief = spell_out(&question.brief().replace('\n', " "));
         let both_ends = |room: usize| crate::render::styled::clip_middle(&brief, room);
@@ -251,18 +240,18 @@ impl View<'_> {
         let most = MENU.min(rows / 3).max(1);
         let wide = menu
             .window(most)
-            .map(|(one, _)| width(&tame(&one.text)))
+            .map(|(one, _)| width(&one_line(&one.text)))
             .max()
             .unwrap_or(0);
         let wide = wide.min(columns / 2);
         let mut all: Vec<String> = menu
             .window(most)
             .map(|(one, chosen)| {
-                let name = clip(&tame(&one.text), wide);
+                let name = shortened(&one_line(&one.text), wide);
                 let gap = " ".repeat(wide.saturating_sub(width(&name)));
                 let about = self.paint.dress(
                     Part::Quiet,
-                    &tame(one.description.as_deref().unwrap_or_default()),
+                    &one_line(one.description.as_deref().unwrap_or_default()),
                 );
                 let mark = if chosen { "▸" } else { " " };
                 let part = if chosen { Part::Prompt } else { Part::Tool };
@@ -292,42 +281,6 @@ impl View<'_> {
         let row = clip(&row, columns.saturating_sub(1));
         Some(self.paint.dress(Part::Bad, &row))
     }
-
-    /// What runs comes first, then what helps, then what there is to know; a narrow window shows the beginning.
-    fn status_row(&self, columns: usize) -> String {
-        let mut parts = Vec::new();
-        if let Some(Busy::Turn(time) | Busy::Command(time)) = self.busy {
-            parts.push(self.running_part(time));
-        }
-        let typed = !self.editor.is_empty();
-        match (self.hint, self.busy) {
-            (Some(hint), _) => parts.push(hint.to_string()),
-            (None, Some(Busy::Turn(_))) if self.question.is_some() && self.answers() => {}
-            (None, Some(Busy::Turn(_))) if typed => parts.push("Enter queues, Alt-S steers".into()),
-            (None, Some(Busy::Turn(_))) => parts.push("Ctrl-C cancels".into()),
-            (None, Some(Busy::Command(_))) => parts.push("Ctrl-C stops the command".into()),
-            (None, None) if self.waiting.iter().any(|one| one.state == HELD) => {
-                parts.push("held until your next prompt, Ctrl-C takes it back".into());
-            }
-            (None, None) => {}
-        }
-        if !self.editor.mode().is_empty() {
-            parts.push(self.editor.mode().to_string());
-        }
-        parts.extend(self.status.parts());
-        let row = clip(&parts.join(" · "), columns.saturating_sub(1));
-        self.paint.dress(Part::Quiet, &row)
-    }
-
-    fn running_part(&self, running: Duration) -> String {
-        let ms = running.as_millis() as u64;
-        let frame = match self.paint {
-            Paint::Colour => FRAMES[(ms / FRAME) as usize % FRAMES.len()],
-            Paint::Plain => "...",
-        };
-        // Whole tenths, so that the line does not flicker.
-        format!("{frame} {}", duration(ms / 100 * 100))
-    }
 }
 
 /// Where an answer for good is written.
@@ -348,34 +301,14 @@ fn pattern_keys(scope: Scope, offered: usize) -> Vec<Cow<'static, str>> {
     keys
 }
 
+/// A name in one row, whatever is in it.
+fn one_line(text: &str) -> String {
+    tame(text).replace('\n', "\\n").replace('\t', " ")
+}
+
 /// Whether a no with a reason is begun.
 fn is_reason(typed: &str) -> bool {
     matches!(typed.trim(), "r" | "reason")
-}
-
-impl Status {
-    fn parts(&self) -> Vec<String> {
-        let mut parts = vec![self.session.clone(), self.model.clone()];
-        parts.extend(self.context.map(|percent| format!("context {percent}%")));
-        let (sent, received) = self.tokens;
-        if sent + received > 0 {
-            parts.push(format!("↑{} ↓{}", short(sent), short(received)));
-        }
-        if self.clients > 1 {
-            parts.push(format!("{} clients", self.clients));
-        }
-        parts.retain(|part| painted_width(part) > 0);
-        parts
-    }
-}
-
-/// A count for a narrow place.
-fn short(count: u64) -> String {
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
-        1_000_000.. => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
-    }
 }
 
 #[cfg(test)]
@@ -409,7 +342,7 @@ mod tests {
             live: Vec::new(),
             waiting: Vec::new(),
             question: None,
-            questions: 0,
+            questions: (0, 0),
             editor,
             status,
             busy: None,
@@ -431,6 +364,24 @@ mod tests {
             ]
         );
         assert_eq!(panel.cursor, (1, 4));
+    }
+
+    #[test]
+    fn a_narrow_status_keeps_what_matters_most() {
+        let (editor, status) = (editor(""), status());
+        let row = |columns: usize| {
+            let mut view = view(&editor, &status, (columns, 15));
+            view.busy = Some(Busy::Turn(Duration::from_millis(4_500)));
+            view.panel().rows.pop().unwrap()
+        };
+        let all = "... 4.5 s · Ctrl-C cancels · calm-otter · script · context 34% · ↑12.3k ↓950 · 2 clients";
+        assert_eq!(row(120), all);
+        let some = "... 4.5 s · Ctrl-C cancels · calm-otter · script · context 34% · 2 clients";
+        assert_eq!(row(80), some);
+        let few = "... 4.5 s · script · context 34% · 2 clients";
+        assert_eq!(row(50), few);
+        assert_eq!(row(40), "... 4.5 s · script · context 34%");
+        assert_eq!(row(8), "... 4.…");
     }
 
     #[test]
@@ -475,11 +426,11 @@ mod tests {
         };
         for columns in [40, 80, 120] {
             let mut view = view(&editor, &status, (columns, 15));
-            (view.question, view.questions) = (Some(&question), 3);
+            (view.question, view.questions) = (Some(&question), (2, 3));
             let text = view.panel().rows.join("\n");
             for part in [
                 "allow execute?",
-                "(1 of 3",
+                "(2 of 3",
                 "[y] once",
                 "[p] this program",
                 "[r REASON] no",

@@ -217,7 +217,10 @@ impl Talk<'_> {
                 Saw::Job(done) => self.finish(done)?,
                 Saw::Frame => {}
                 Saw::Link(down) => self.down = down,
-                Saw::Sign(Sign::End) => return Ok(Leave::Detach),
+                Saw::Sign(Sign::End) => {
+                    self.keep_typed();
+                    return Ok(Leave::Detach);
+                }
                 Saw::Sign(Sign::GoOn) => self.console.go_on()?,
             }
         }
@@ -250,7 +253,7 @@ impl Talk<'_> {
             live: self.renderer.live(now.as_millis() as u64),
             waiting: waiting(&self.untold, &self.sending, &self.queue, self.held),
             question: self.questions.first(),
-            questions: self.questions.len(),
+            questions: (self.questions.number(), self.questions.len()),
             editor: &console.editor,
             status: &self.status,
             busy,

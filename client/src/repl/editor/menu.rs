@@ -90,7 +90,7 @@ impl Menu {
 pub(super) fn opens(line: &str) -> bool {
     let word = last_word(line);
     let command = line.starts_with('/') && word.len() == line.len() && !line[1..].contains('/');
-    command || (word.len() > 1 && word.starts_with('@'))
+    command || word.starts_with('@')
 }
 
 /// Adds the client's own commands where a command's name is typed.
@@ -163,7 +163,7 @@ mod tests {
             ("a@b", false),
             ("see @\"my no", true),
             ("see @\"my notes\" no", false),
-            ("@", false),
+            ("@", true),
         ] {
             assert_eq!(opens(line), opened, "{line}");
         }

@@ -79,15 +79,16 @@ impl Talk<'_> {
         if !asked || !key.modifiers.is_empty() {
             return false;
         }
+        if key.code == KeyCode::Tab {
+            // It answers nothing, so it may come as early as it likes.
+            self.next_question();
+            return true;
+        }
         if self.question_since.elapsed() < UNSEEN {
             // The first one stands in the line, where it can be seen; more of the same add nothing.
             return !self.console.editor.is_empty();
         }
         let reply = match key.code {
-            KeyCode::Tab => {
-                self.next_question();
-                return true;
-            }
             KeyCode::Char('r') => {
                 self.begin_reason();
                 return true;
@@ -257,8 +258,12 @@ impl Talk<'_> {
         match written {
             Ok(text) if text.trim().is_empty() => Ok(None),
             Ok(text) => Ok(Some(text.trim_end().to_string())),
-            Err(failure) => {
-                self.line(&complaint(self.paint, &failure));
+            Err(broken) => {
+                // Whoever closed the window sees no name of a file.
+                if let Some(saved) = broken.saved {
+                    self.console.editor.history().add(saved.trim_end());
+                }
+                self.line(&complaint(self.paint, &broken.failure));
                 Ok(None)
             }
         }

@@ -40,10 +40,26 @@ fn in_pager(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// An editor that failed, and what it had saved by then.
+#[derive(Debug)]
+pub(super) struct Broken {
+    pub(super) failure: Failure,
+    pub(super) saved: Option<String>,
+}
+
+impl From<Failure> for Broken {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            saved: None,
+        }
+    }
+}
+
 /// Has a text written in the person's editor, on a thread that may wait.
-pub(super) async fn compose(text: String) -> Result<String, Failure> {
+pub(super) async fn compose(text: String) -> Result<String, Broken> {
     let written = tokio::task::spawn_blocking(move || in_editor(&editor(), &text)).await;
-    written.unwrap_or_else(|_| Err(Failure::new("the editor's thread has ended")))
+    written.unwrap_or_else(|_| Err(Failure::new("the editor's thread has ended").into()))
 }
 
 fn editor() -> String {
@@ -55,7 +71,7 @@ fn editor() -> String {
         .unwrap_or_else(|| "vi".into())
 }
 
-fn in_editor(editor: &str, text: &str) -> Result<String, Failure> {
+fn in_editor(editor: &str, text: &str) -> Result<String, Broken> {
     let path = std::env::temp_dir().join(format!("dwell-{}.md", crate::open::token()));
     let unwritten = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
     // Nobody else's file, and for nobody else's eyes.
@@ -88,17 +104,24 @@ fn in_editor(editor: &str, text: &str) -> Result<String, Failure> {
             let failure = Failure::new(format!("{editor} ended with {status}"));
             if written.trim_end() == text.trim_end() {
                 let _ = std::fs::remove_file(&path);
-                return Err(failure);
+                return Err(failure.into());
             }
-            failure
+            Broken {
+                failure,
+                saved: Some(written),
+            }
         }
-        (Err(error), _) => Failure::new(format!("cannot run {editor}: {error}")),
-        (_, Err(error)) => Failure::new(format!("cannot read what {editor} wrote: {error}")),
+        (Err(error), _) => Failure::new(format!("cannot run {editor}: {error}")).into(),
+        (_, Err(error)) => Failure::new(format!("cannot read what {editor} wrote: {error}")).into(),
     };
-    match path.exists() {
-        true => Err(failure.hint(format!("what was written is in {}", path.display()))),
-        false => Err(failure),
+    if !path.exists() {
+        return Err(failure);
     }
+    let hint = format!("what was written is in {}", path.display());
+    Err(Broken {
+        failure: failure.failure.hint(hint),
+        ..failure
+    })
 }
 
 #[cfg(test)]
@@ -114,8 +137,10 @@ mod tests {
 
     #[test]
     fn an_editor_that_is_killed_leaves_what_it_had_saved() {
-        let failure =
+        let broken =
             in_editor("f() { echo kept >> \"$1\"; kill -9 $$; }; f", "typed ").unwrap_err();
+        assert_eq!(broken.saved.as_deref(), Some("typed kept\n"));
+        let failure = broken.failure;
         assert!(failure.message.contains("signal: 9"), "{failure}");
         let hint = failure.hint.unwrap();
         let path = hint.strip_prefix("what was written is in ").unwrap();
@@ -125,9 +150,10 @@ mod tests {
 
     #[test]
     fn an_editor_that_changed_nothing_leaves_no_file() {
-        let failure = in_editor("echo \"$1\" >&2; false", "typed").unwrap_err();
-        assert_eq!(failure.hint, None);
+        let broken = in_editor("echo \"$1\" >&2; false", "typed").unwrap_err();
+        assert_eq!((broken.failure.hint, broken.saved), (None, None));
         let none = in_editor("no-such-editor-anywhere 2>/dev/null", "typed").unwrap_err();
+        let none = none.failure;
         assert!(none.message.contains("exit status: 127"), "{none}");
     }
 }

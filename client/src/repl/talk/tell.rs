@@ -8,7 +8,19 @@ use crate::repl::line::{own_help, with_own};
 use crate::repl::{complaint, is_final};
 use protocol::command::CommandResult;
 
+/// What is said when this client is ended from outside.
+const KEPT: &str = "what was typed is in the history: Up brings it back here";
+
 impl Talk<'_> {
+    /// Somebody else ends this client: what is typed is not lost by that.
+    pub(super) fn keep_typed(&mut self) {
+        let typed = self.console.editor.whole();
+        if !typed.trim().is_empty() {
+            self.console.editor.history().add(typed.trim_end());
+            self.line(&self.paint.dress(Part::Quiet, KEPT));
+        }
+    }
+
     /// What became of a call to the daemon.
     pub(super) fn finish(&mut self, done: Done) -> Result<(), Failure> {
         match done {

@@ -44,6 +44,12 @@ pub fn last_word(line: &str) -> &str {
     }
 }
 
+/// Whether a name holds the letters that were typed, in their order.
+pub fn holds_letters(name: &str, typed: &str) -> bool {
+    let mut left = name.chars();
+    typed.chars().all(|letter| left.any(|c| c == letter))
+}
+
 /// `command/run`'s result.
 ///
 /// Nothing is told twice: what a command tells its caller (`/help`, `/tools`, `/context`, ...) stands in `output` and in

@@ -152,3 +152,28 @@ fn a_setting_that_nobody_understands_is_told() {
         "{doctor:?}"
     );
 }
+
+#[test]
+fn a_fork_is_gone_to_and_a_few_letters_name_a_command() {
+    let name = "a_fork_is_gone_to_and_a_few_letters_name_a_command";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (100, 30)) else {
+        return;
+    };
+    scene.start("say one");
+    scene.client.until_ended();
+    scene.tmux.type_text("it", "/fk");
+    scene.tmux.shows("it", "/fork");
+    scene.tmux.press("it", "Tab");
+    scene.tmux.shows("it", "\n> /fork");
+    scene.tmux.press("it", "Enter");
+    let back = format!("forked; /attach {} comes back here", scene.session);
+    let screen = scene.tmux.shows("it", &back);
+    assert!(screen.contains("\none\n"), "{screen}");
+    until("the fork to be shown", SOON, || {
+        let window = scene.tmux.window("it");
+        let status = window.lines().rfind(|line| !line.is_empty()).unwrap_or("");
+        let there = status.contains("script") && !status.contains(&scene.session);
+        if there { Ok(()) } else { Err(window) }
+    });
+}

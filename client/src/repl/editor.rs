@@ -8,7 +8,7 @@ mod paste;
 mod search;
 
 use super::history::History;
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use keymap::Keymap;
 pub(super) use keymap::Style as KeyStyle;
 pub(super) use layout::lay_out;
@@ -187,6 +187,10 @@ impl Editor {
             return Asked::Nothing;
         }
         let before = self.text().to_string();
+        let key = match keymap::is_newline(key) {
+            true => KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT),
+            false => key,
+        };
         let meaning = self.keymap.meaning(key);
         let asked = self.obey(meaning).unwrap_or(Asked::Nothing);
         if self.text() != before {

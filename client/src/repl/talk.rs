@@ -214,6 +214,7 @@ impl Talk<'_> {
                     }
                     self.drawn = None;
                 }
+                Saw::Job(Done::Forked(fork)) => return Ok(self.go_to(fork)),
                 Saw::Job(done) => self.finish(done)?,
                 Saw::Frame => {}
                 Saw::Link(down) => self.down = down,

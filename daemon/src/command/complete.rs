@@ -5,7 +5,7 @@ mod fuzzy;
 
 use super::Commands;
 use crate::session::SessionResult;
-use protocol::command::{Candidate, Completions, last_word};
+use protocol::command::{Candidate, Completions, holds_letters, last_word};
 use protocol::id::SessionId;
 use std::path::{Path, PathBuf};
 
@@ -42,12 +42,14 @@ pub(super) async fn complete(
 }
 
 async fn names(commands: &Commands, session: &SessionId, line: &str) -> SessionResult<Completions> {
-    let infos = commands
-        .with(session, &line[1..])
-        .await?
-        .infos()
-        .into_iter();
-    let matching = infos.filter(|info| info.name.starts_with(line));
+    let infos = commands.with(session, &line[1..]).await?.infos();
+    // What begins as it was typed comes alone; else a few letters of a name are enough.
+    let any = infos.iter().any(|info| info.name.starts_with(line));
+    let fits = |name: &str| match any {
+        true => name.starts_with(line),
+        false => holds_letters(name, line),
+    };
+    let matching = infos.into_iter().filter(|info| fits(&info.name));
     let candidates = matching.map(|info| Candidate {
         text: info.name,
         description: Some(info.description).filter(|about| !about.is_empty()),

@@ -103,6 +103,11 @@ pub(super) fn is_compose(key: KeyEvent) -> bool {
     is_control(key, 'g')
 }
 
+/// Ctrl-J begins another line, as a line feed is one: Enter is the other one.
+pub(super) fn is_newline(key: KeyEvent) -> bool {
+    is_control(key, 'j')
+}
+
 /// The first key of Ctrl-X Ctrl-E, which is the shells' for the same.
 pub(super) fn is_prefix(key: KeyEvent) -> bool {
     is_control(key, 'x')

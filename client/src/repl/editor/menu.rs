@@ -100,8 +100,13 @@ fn with_own(line: &str, mut found: Completions) -> Completions {
     }
     let known =
         |name: &str, found: &Completions| found.candidates.iter().any(|one| one.text == name);
+    // What begins as it was typed comes alone; else a few letters of a name are enough.
+    let begins = |name: &str| name.starts_with(line);
+    let any = OWN.iter().any(|(name, _)| begins(name))
+        || found.candidates.iter().any(|one| begins(&one.text));
     for (name, about) in OWN {
-        if name.starts_with(line) && !known(name, &found) {
+        let fits = begins(name) || !any && protocol::command::holds_letters(name, line);
+        if fits && !known(name, &found) {
             found.candidates.push(Candidate {
                 text: (*name).to_string(),
                 description: Some((*about).to_string()),
@@ -139,6 +144,9 @@ mod tests {
         assert_eq!(names, ["/export", "/exit"]);
         assert_eq!(menu("/exit x", 6, &[]), None);
         assert_eq!(menu("ex", 0, &[]), None);
+        let all = menu("/xt", 0, &[]).unwrap();
+        assert_eq!(all.candidates[0].text, "/exit");
+        assert_eq!(menu("/tx", 0, &[]), None);
     }
 
     #[test]

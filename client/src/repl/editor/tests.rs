@@ -50,7 +50,10 @@ fn a_backslash_and_alt_enter_go_on_in_the_next_line() {
     type_in(&mut editor, "two");
     press(&mut editor, KeyCode::Enter, KeyModifiers::ALT);
     type_in(&mut editor, "three");
-    assert_eq!(enter(&mut editor), Asked::Line("one\ntwo\nthree".into()));
+    control(&mut editor, 'j');
+    type_in(&mut editor, "four");
+    let lines = "one\ntwo\nthree\nfour";
+    assert_eq!(enter(&mut editor), Asked::Line(lines.into()));
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub(super) enum Done {
     },
     /// A slash command ran.
     Command { line: String, result: CommandResult },
+    /// A slash command made this session from the one that is shown.
+    Forked(Box<Session>),
     /// What may stand at the end of what is typed.
     Completed { wish: Wish, found: Completions },
     /// The session as it is now.
@@ -90,11 +92,29 @@ pub(super) fn command(link: Rc<Link>, session: SessionId, line: String) -> Job {
             })
             .await;
         match result {
-            Ok(result) => Ok(Done::Command { line, result }),
+            Ok(result) => {
+                let made = forked(&line, &result).map(SessionId::from);
+                match made {
+                    Some(made) => Ok(link
+                        .call_once(async |client| SessionRpcClient::get(client, made.clone()).await)
+                        .await
+                        .map_or(Done::Command { line, result }, |made| {
+                            Done::Forked(Box::new(made))
+                        })),
+                    None => Ok(Done::Command { line, result }),
+                }
+            }
             Err(failure) if failure.is_disconnect() => Err(broken_off(&line)),
             Err(failure) => Err(failure),
         }
     })
+}
+
+/// The session that a command made, by what it printed: `forked as ID: ...`.
+fn forked<'a>(line: &str, result: &'a CommandResult) -> Option<&'a str> {
+    let named = line.split_whitespace().next() == Some("/fork") && result.error.is_none();
+    let told = result.output.strip_prefix("forked as ")?;
+    told.split_once(':').map(|(id, _)| id).filter(|_| named)
 }
 
 /// The daemon went away while a command ran; the conversation goes on when it is back.

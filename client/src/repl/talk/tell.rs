@@ -5,8 +5,9 @@ use super::job::Done;
 use crate::error::Failure;
 use crate::paint::{Part, tame};
 use crate::repl::line::{own_help, with_own};
-use crate::repl::{complaint, is_final};
+use crate::repl::{Leave, complaint, is_final};
 use protocol::command::CommandResult;
+use protocol::session::Session;
 
 /// What is said when this client is ended from outside.
 const KEPT: &str = "what was typed is in the history: Up brings it back here";
@@ -21,6 +22,13 @@ impl Talk<'_> {
         }
     }
 
+    /// On to a session that was made from this one.
+    pub(super) fn go_to(&mut self, fork: Box<Session>) -> Leave {
+        let text = format!("forked; /attach {} comes back here", self.session);
+        self.line(&self.paint.dress(Part::Quiet, &text));
+        Leave::Switch(fork)
+    }
+
     /// What became of a call to the daemon.
     pub(super) fn finish(&mut self, done: Done) -> Result<(), Failure> {
         match done {
@@ -33,6 +41,8 @@ impl Talk<'_> {
                 }
             },
             Done::Command { line, result } => self.tell_result(&line, &result),
+            // The loop goes there.
+            Done::Forked(_) => {}
             Done::Completed { wish, found } => {
                 // Where nothing fits there is no menu to say it.
                 if found.candidates.is_empty() && found.more.is_some() {

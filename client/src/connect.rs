@@ -2,10 +2,13 @@
 //! daemon, whatever it speaks.
 
 mod remote;
+mod revive;
+mod said;
 mod start;
 
 pub(crate) use remote::Remote;
 use remote::{Asking, Way};
+pub(crate) use revive::{stopped, was_stopped};
 
 use crate::error::{Exit, Failure};
 use crate::place::Place;
@@ -40,8 +43,21 @@ const BEHIND: usize = 1024;
 pub(crate) enum Start {
     /// One is started when none answers.
     IfNeeded,
+    /// One is started where the last one died; where it was told to stop, that is an error.
+    IfDied,
     /// It is an error when none answers.
     Never,
+}
+
+impl Start {
+    /// How `dwell proxy` is told.
+    pub(crate) const fn flag(self) -> Option<&'static str> {
+        match self {
+            Self::IfNeeded => None,
+            Self::IfDied => Some("--revive"),
+            Self::Never => Some("--no-start"),
+        }
+    }
 }
 
 /// Which daemons will do.
@@ -127,6 +143,7 @@ pub(crate) async fn raw(place: &Place, start: Start) -> Result<UnixStream, Failu
     match (reach(place).await?, start) {
         (Some(stream), _) => Ok(stream),
         (None, Start::IfNeeded) => start::start(place).await,
+        (None, Start::IfDied) => revive::stream(place).await,
         (None, Start::Never) => Err(not_running(place)),
     }
 }

@@ -36,6 +36,17 @@ pub(crate) struct Failure {
     pub exit: Exit,
     /// What kind of error the daemon reported, if it was the daemon.
     pub kind: Option<ErrorKind>,
+    /// Set where another machine has answered that no daemon can be reached there.
+    pub settled: Option<Settled>,
+}
+
+/// What another machine's `dwell` came to, which asking it again does not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// There is no daemon, and none is started.
+    Unreachable,
+    /// It does not know what it was told to do: it is of an older release.
+    Unknown,
 }
 
 impl Failure {
@@ -46,6 +57,7 @@ impl Failure {
             hint: None,
             exit: Exit::Failed,
             kind: None,
+            settled: None,
         }
     }
 

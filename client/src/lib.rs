@@ -16,6 +16,7 @@ mod follow;
 mod link;
 mod listing;
 mod local;
+mod lost;
 mod mcp;
 mod open;
 mod out;

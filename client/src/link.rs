@@ -1,7 +1,7 @@
 //! The connection as commands use it: one that comes back. Must never repeat a call that would do something twice.
 
-use crate::connect::{Connection, Speak, Start, again, connect};
-use crate::error::{Exit, Failure};
+use crate::connect::{Connection, Speak, Start, again, connect, stopped, was_stopped};
+use crate::error::{Exit, Failure, Settled};
 use crate::place::Place;
 use futures_util::FutureExt as _;
 use futures_util::future::{LocalBoxFuture, Shared};
@@ -45,6 +45,8 @@ struct Line {
     current: RefCell<Rc<Connection>>,
     /// Counts the connections, so that of several users who see one break only the first makes a new one.
     generation: Cell<u64>,
+    /// Whether the other machine's `dwell` cannot bring a daemon back.
+    old: Cell<bool>,
     /// Why there is no connection, while it is tried again.
     down: watch::Sender<Option<String>>,
 }
@@ -73,6 +75,7 @@ impl Link {
             start,
             current: RefCell::new(Rc::new(connection)),
             generation: Cell::new(0),
+            old: Cell::new(false),
             down: watch::Sender::new(None),
         };
         Ok(Self {
@@ -184,22 +187,18 @@ impl Line {
         };
         let mut pause = Duration::from_millis(50);
         for attempt in 1.. {
-            // Whoever looks after the daemon may bring it back by himself.
-            let start = match attempt <= WAITING || self.was_stopped() {
-                true => Start::Never,
-                false => self.start,
-            };
-            match again(&self.place, start).await {
+            match again(&self.place, self.start_of(attempt)).await {
                 Ok(connection) => {
                     *self.current.borrow_mut() = Rc::new(connection);
                     self.generation.set(broken + 1);
                     return Ok(());
                 }
-                Err(_)
-                    if attempt >= attempts && self.was_stopped() && self.place.remote.is_none() =>
-                {
-                    return Err(stopped());
+                Err(_) if attempt >= attempts && self.was_stopped_here() => return Err(stopped()),
+                Err(failure) if failure.settled == Some(Settled::Unknown) && !self.old.get() => {
+                    self.old.set(true);
+                    continue;
                 }
+                Err(failure) if failure.settled.is_some() => return Err(failure),
                 Err(failure) if attempt >= attempts || !may_pass(&failure) => {
                     return Err(failure.context("the connection to the daemon was lost"));
                 }
@@ -213,17 +212,21 @@ impl Line {
         Ok(())
     }
 
-    /// A daemon that was told to stop takes its socket away; one that died leaves it. Only the latter is brought back
-    /// by clients that happen to be there. On another machine nobody can tell, so none is brought back there.
-    fn was_stopped(&self) -> bool {
-        self.place.remote.is_some() || !self.place.candidates().iter().any(|path| path.exists())
+    /// What an attempt does where no daemon answers.
+    fn start_of(&self, attempt: u32) -> Start {
+        match &self.place.remote {
+            // The other machine sees to all of this by itself.
+            Some(_) if self.start == Start::Never || self.old.get() => Start::Never,
+            Some(_) => Start::IfDied,
+            // Whoever looks after the daemon may bring it back by himself.
+            None if attempt <= WAITING || was_stopped(&self.place) => Start::Never,
+            None => self.start,
+        }
     }
-}
 
-fn stopped() -> Failure {
-    Failure::new("the daemon was stopped")
-        .hint("`dwell` starts it again and goes on")
-        .exit(Exit::Unreachable)
+    fn was_stopped_here(&self) -> bool {
+        self.place.remote.is_none() && was_stopped(&self.place)
+    }
 }
 
 /// Whether trying again may help: a daemon on its way out may accept once more and hang up.

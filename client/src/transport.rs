@@ -3,7 +3,10 @@
 
 use jsonrpsee::core::client::{ReceivedMessage, TransportReceiverT, TransportSenderT};
 use protocol::framing::{DEFAULT_LIMIT, Decoder, FrameError, Style, encode};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
+use std::borrow::Cow;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -73,17 +76,35 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// The message in a frame. What a shell on the way says before the first one is none: start-up files print.
+    /// The message in a frame. What a shell on the way says before the first one is none, whatever it looks like:
+    /// start-up files print.
     fn message(&mut self, mut frame: Vec<u8>) -> Option<Vec<u8>> {
-        if !self.begun && frame.first() != Some(&b'{') {
-            let start = frame
+        if !self.begun {
+            let mut starts = frame
                 .windows(BEGINNING.len())
-                .position(|at| at == BEGINNING);
-            frame.drain(..start?);
+                .enumerate()
+                .filter(|(_, at)| *at == BEGINNING);
+            let (start, _) = starts.find(|(start, _)| is_message(&frame[*start..]))?;
+            frame.drain(..start);
+            self.begun = true;
         }
-        self.begun = true;
         Some(frame)
     }
+}
+
+/// Whether this is one of the daemon's.
+fn is_message(text: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        jsonrpc: Cow<'a, str>,
+        method: Option<IgnoredAny>,
+        result: Option<IgnoredAny>,
+        error: Option<IgnoredAny>,
+    }
+    serde_json::from_slice::<Message<'_>>(text).is_ok_and(|message| {
+        let says = message.method.is_some() || message.result.is_some() || message.error.is_some();
+        message.jsonrpc == "2.0" && says
+    })
 }
 
 /// What an error says that answers nothing that was asked.
@@ -146,7 +167,7 @@ mod tests {
             let (ours, mut theirs) = UnixStream::pair().unwrap();
             let (_sender, mut receiver) = split(ours);
             let writing = async {
-                for piece in ["{\"a\":", "\"ü\"}\n{}", "\n"] {
+                for piece in ["{\"jsonrpc\":\"2.0\",\"result\":", "\"ü\"}\n{}", "\n"] {
                     theirs.write_all(piece.as_bytes()).await.unwrap();
                     tokio::task::yield_now().await;
                 }
@@ -156,7 +177,10 @@ mod tests {
                 (first, receiver.receive().await.unwrap())
             };
             let ((), (first, second)) = tokio::join!(writing, reading);
-            assert_eq!(bytes_of(first), "{\"a\":\"ü\"}".as_bytes());
+            assert_eq!(
+                bytes_of(first),
+                "{\"jsonrpc\":\"2.0\",\"result\":\"ü\"}".as_bytes()
+            );
             assert_eq!(bytes_of(second), b"{}");
         });
     }
@@ -164,13 +188,20 @@ mod tests {
     #[test]
     fn what_a_shell_says_before_the_first_message_is_passed_over() {
         run(async {
-            for greeting in ["Welcome to box\n\n[1] a {brace}\n", "no line: ", ""] {
+            const MESSAGE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+            for greeting in [
+                "Welcome to box\n\n[1] a {brace}\n",
+                "no line: ",
+                "",
+                "{\"motd\": \"hello\", \"id\": 1}\n{}\n",
+                "{\"jsonrpc\":\"2.0\"}\n{\"jsonrpc\":\"1.0\",\"result\":1} ",
+            ] {
                 let (ours, mut theirs) = UnixStream::pair().unwrap();
                 let (_sender, mut receiver) = split(ours);
-                let said = format!("{greeting}{{\"jsonrpc\":1}}\n{{}}\n");
+                let said = format!("{greeting}{MESSAGE}\n{{}}\n");
                 theirs.write_all(said.as_bytes()).await.unwrap();
                 let first = bytes_of(receiver.receive().await.unwrap());
-                assert_eq!(first, b"{\"jsonrpc\":1}", "{greeting:?}");
+                assert_eq!(first, MESSAGE.as_bytes(), "{greeting:?}");
                 assert_eq!(bytes_of(receiver.receive().await.unwrap()), b"{}");
             }
         });

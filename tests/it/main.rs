@@ -34,6 +34,7 @@ mod plugin;
 mod presentation;
 mod provider;
 mod remote;
+mod remote_gone;
 mod screen;
 mod script_tools;
 mod scripting;

@@ -11,14 +11,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 
 /// This machine, whose `--host` leads to the other by this ssh.
-fn here(mut sandbox: Sandbox, ssh: &str) -> Sandbox {
+pub(crate) fn here(mut sandbox: Sandbox, ssh: &str) -> Sandbox {
     sandbox.set("DWELL_SSH", ssh);
     sandbox.set("DWELL_REMOTE", remote_dwell());
     sandbox.set("DWELL_PROVIDER", "script");
     sandbox
 }
 
-fn dwell(sandbox: &Sandbox, there: &TestDaemon, arguments: &[&str]) -> Dwell {
+pub(crate) fn dwell(sandbox: &Sandbox, there: &TestDaemon, arguments: &[&str]) -> Dwell {
     let host = format!("box:{}", there.work().display());
     Dwell::alone(sandbox)
         .args(["--host", &host])
@@ -80,7 +80,7 @@ fn commands_work_through_a_real_sshd() {
 }
 
 /// Waits for the first session that anybody makes there.
-fn first_session(client: &mut TestClient) -> String {
+pub(crate) fn first_session(client: &mut TestClient) -> String {
     until("a session", SOON, || {
         let list = client.call("session/list", serde_json::json!({}));
         let session = list["sessions"][0]["id"].as_str().map(str::to_owned);
@@ -117,14 +117,14 @@ fn a_link_that_drops_is_made_again_and_each_word_comes_once() {
     });
     let log = fs::read_to_string(sandbox.path("ssh.log")).unwrap();
     let again = log.lines().nth(1).unwrap();
-    assert!(again.ends_with("proxy --no-start"), "{log}");
+    assert!(again.ends_with("proxy --revive"), "{log}");
     // The terminal is in use: ssh must not read what is typed for the session.
     let asks = |line: &str| !line.contains("BatchMode=yes");
     assert!(asks(log.lines().next().unwrap()) && !asks(again), "{log}");
 }
 
 /// Breaks every link that the stand-in has made.
-fn cut(sandbox: &Sandbox) {
+pub(crate) fn cut(sandbox: &Sandbox) {
     let log = fs::read_to_string(sandbox.path("ssh.log")).unwrap_or_default();
     for pid in log
         .lines()
@@ -454,7 +454,10 @@ fn what_a_shell_prints_on_the_way_is_passed_over() {
     let ssh = stand_in(&sandbox, &there);
     let text = fs::read_to_string(&ssh).unwrap();
     let greeting = "exec \"$@\"";
-    let greets = text.replace(greeting, &format!("echo 'Welcome to box'\n{greeting}"));
+    let greets = text.replace(
+        greeting,
+        &format!("echo 'Welcome to box'\necho '{{\"load\": 0.5}}'\n{greeting}"),
+    );
     fs::write(&ssh, greets).unwrap();
     let sandbox = here(sandbox, ssh.to_str().unwrap());
     let said = dwell(&sandbox, &there, &["ask", "say grün"]).ok();

@@ -75,6 +75,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let text = prompt::assemble(&args.text.join(" "), prompt::piped()?)?;
     let schema = args.schema.as_deref().map(Schema::read).transpose()?;
     let link = super::link(place).await?;
+    crate::lost::tell(&link);
     let mut tty = Tty::find();
     let session = settle(&link, &args, tty.as_mut()).await?;
     let mut turn = Turn::begin(link, &args, &session, tty)?;

@@ -18,19 +18,23 @@ pub(crate) struct Args {
     /// Fail when no daemon answers, and start none
     #[arg(long)]
     no_start: bool,
+
+    /// Start one only where the last one died, and fail where it was stopped
+    #[arg(long, conflicts_with = "no_start")]
+    revive: bool,
 }
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
+    let start = match (args.no_start, args.revive) {
+        (true, _) => Start::Never,
+        (false, true) => Start::IfDied,
+        (false, false) => Start::IfNeeded,
+    };
     // To the daemon that is meant, and not to the one that is near.
     if let Some(remote) = &place.remote {
-        let no_start = args.no_start.then(|| "--no-start".to_owned());
-        let words: Vec<String> = ["proxy".to_owned()].into_iter().chain(no_start).collect();
-        return remote.run(&words);
+        let words = ["proxy"].into_iter().chain(start.flag());
+        return remote.run(&words.map(str::to_owned).collect::<Vec<_>>());
     }
-    let start = match args.no_start {
-        true => Start::Never,
-        false => Start::IfNeeded,
-    };
     let stream = raw(&place, start).await?.into_std()?;
     stream.set_nonblocking(false)?;
     let sending = stream.try_clone()?;

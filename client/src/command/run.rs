@@ -49,6 +49,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
             .hint("such as '{\"path\": \"README.md\"}'")
     })?;
     let link = super::link(place).await?;
+    crate::lost::tell(&link);
     let session = session_for(&link, args.session.as_deref()).await?;
     // Before the call: a question that was put meanwhile would be nobody's.
     let mut follow = follow_from_now(&link, &session).await?;

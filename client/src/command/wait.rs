@@ -48,6 +48,7 @@ struct Awaited {
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
+    crate::lost::tell(&link);
     let mut awaited = Vec::new();
     for word in &args.sessions {
         match turn_of(&link, word).await? {

@@ -32,6 +32,7 @@ pub(crate) struct Args {
 
 pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let link = super::link(place).await?;
+    crate::lost::tell(&link);
     let mut watch = Watch {
         known: None,
         json: args.json,

@@ -2,12 +2,12 @@
 //! never do any of it itself.
 
 use super::Start;
-use crate::error::{Exit, Failure};
+use super::said::{Listener, Said, Shown, from_here};
+use crate::error::{Exit, Failure, Settled};
 use std::fmt;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
@@ -18,12 +18,6 @@ const UNASKED: Duration = Duration::from_secs(30);
 
 /// How long ssh may take to say how it ended, once nothing comes through it any more.
 const END: Duration = Duration::from_secs(5);
-
-/// How long its last words may take after it.
-const SAID: Duration = Duration::from_millis(300);
-
-/// How much of a line of it is read at once.
-const LINE: u64 = 4096;
 
 /// What ssh exits with when it is ssh that failed, and a shell that finds no such program.
 const SSH_FAILED: i32 = 255;
@@ -68,8 +62,7 @@ pub(super) struct Way<'a> {
     ours: Option<StdStream>,
     ended: oneshot::Receiver<Option<i32>>,
     asking: Asking,
-    /// The last that ssh said, where it may not say it to the terminal.
-    said: Option<oneshot::Receiver<String>>,
+    said: Option<Listener>,
 }
 
 impl Remote {
@@ -125,9 +118,7 @@ impl Remote {
         let (ours, theirs) = StdStream::pair().map_err(failed)?;
         ours.set_nonblocking(true).map_err(failed)?;
         let mut words = vec!["proxy".to_owned()];
-        if start == Start::Never {
-            words.push("--no-start".to_owned());
-        }
+        words.extend(start.flag().map(str::to_owned));
         let output = OwnedFd::from(theirs.try_clone().map_err(failed)?);
         let mut command = self.command(&words, asking);
         command.stdin(OwnedFd::from(theirs)).stdout(output);
@@ -137,7 +128,7 @@ impl Remote {
         Ok(Way {
             remote: self,
             ours: Some(ours),
-            said: child.stderr.take().map(last_line),
+            said: listener(&mut child, asking),
             ended: reap(child),
             asking,
         })
@@ -145,13 +136,19 @@ impl Remote {
 
     /// Runs `dwell` there in the foreground of this terminal.
     pub(crate) fn run(&self, words: &[String]) -> Result<(), Failure> {
-        let status = self
+        let failed = |error: std::io::Error| self.unstarted(&error);
+        let mut child = self
             .command(words, Asking::Allowed)
-            .status()
-            .map_err(|error| self.unstarted(&error))?;
+            .spawn()
+            .map_err(failed)?;
+        let said = listener(&mut child, Asking::Allowed);
+        let status = child.wait().map_err(failed)?;
         match status.success() {
             true => Ok(()),
-            false => Err(self.ended(status.code())),
+            false => Err(self.ended(
+                status.code(),
+                &said.map(Listener::all_now).unwrap_or_default(),
+            )),
         }
     }
 
@@ -163,9 +160,9 @@ impl Remote {
         command
             .args(parts)
             .args(["-T", "-o", ALIVE])
-            .stderr(Stdio::inherit());
+            .stderr(Stdio::piped());
         if asking == Asking::Never {
-            command.args(["-o", "BatchMode=yes"]).stderr(Stdio::piped());
+            command.args(["-o", "BatchMode=yes"]);
         }
         command
             .arg(&self.destination)
@@ -196,7 +193,7 @@ impl Remote {
     }
 
     /// How ssh ended, where it should not have.
-    fn ended(&self, code: Option<i32>) -> Failure {
+    fn ended(&self, code: Option<i32>, said: &Said) -> Failure {
         let host = &self.destination;
         let (message, hint) = match code {
             Some(NOT_FOUND) => (
@@ -207,12 +204,28 @@ impl Remote {
                 format!("ssh did not reach {host}"),
                 format!("`ssh {host}` says more"),
             ),
-            Some(code) => (
+            Some(code) if said.error.is_empty() => (
                 format!("dwell on {host} ended with exit code {code}"),
                 format!("`ssh {host} dwell daemon status` says more"),
             ),
+            Some(code) => return self.told(code, said),
         };
         Failure::new(message).hint(hint).exit(Exit::Unreachable)
+    }
+
+    /// Why `dwell` there failed. It has tried what it can: to ask it again brings the same.
+    fn told(&self, code: i32, said: &Said) -> Failure {
+        let host = &self.destination;
+        let failure = Failure::new(format!("on {host}: {}", said.error)).exit(Exit::Unreachable);
+        Failure {
+            hint: said.hint.as_deref().map(|hint| from_here(hint, host)),
+            settled: match code {
+                code if code == Exit::Unreachable as i32 => Some(Settled::Unreachable),
+                code if code == Exit::Usage as i32 => Some(Settled::Unknown),
+                _ => None,
+            },
+            ..failure
+        }
     }
 }
 
@@ -234,44 +247,37 @@ impl Way<'_> {
 
     /// Why nothing came through it: as ssh tells by its end, or else as it looked from here.
     pub(super) async fn why(self, seen: Failure) -> Failure {
-        match tokio::time::timeout(END, self.ended).await {
-            Ok(Ok(code)) if code != Some(0) => {
-                let failure = self.remote.ended(code);
-                match heard(self.said).await {
-                    Some(said) => Failure {
-                        message: format!("{}: {said}", failure.message),
-                        ..failure
-                    },
-                    None => failure,
-                }
-            }
-            _ => seen,
+        let Ok(Ok(code)) = tokio::time::timeout(END, self.ended).await else {
+            return seen;
+        };
+        if code == Some(0) {
+            return seen;
+        }
+        let said = match self.said {
+            Some(said) => said.all().await,
+            None => Said::default(),
+        };
+        let failure = self.remote.ended(code, &said);
+        // What a person could read already is not said again.
+        match said.error.is_empty() && !said.last.is_empty() && self.asking == Asking::Never {
+            true => Failure {
+                message: format!("{}: {}", failure.message, said.last),
+                ..failure
+            },
+            false => failure,
         }
     }
 }
 
-async fn heard(said: Option<oneshot::Receiver<String>>) -> Option<String> {
-    let said = tokio::time::timeout(SAID, said?).await.ok()?.ok()?;
-    (!said.is_empty()).then_some(said)
-}
-
-/// Reads all that ssh says, and keeps the last of it. The thread ends with ssh and what ssh left in the background.
-fn last_line(stderr: ChildStderr) -> oneshot::Receiver<String> {
-    let (sender, said) = oneshot::channel();
-    std::thread::spawn(move || {
-        let mut reader = BufReader::new(stderr);
-        let (mut last, mut piece) = (String::new(), Vec::new());
-        // A line without an end must not fill the memory.
-        while let Ok(1..) = reader.by_ref().take(LINE).read_until(b'\n', &mut piece) {
-            let line = String::from_utf8_lossy(&piece).trim().to_owned();
-            piece.clear();
-            if !line.is_empty() {
-                last = line;
-            }
-        }
-        let _ = sender.send(last);
-    });
-    said
+fn listener(child: &mut Child, asking: Asking) -> Option<Listener> {
+    let shown = match asking {
+        Asking::Allowed => Shown::AsItComes,
+        Asking::Never => Shown::Never,
+    };
+    child
+        .stderr
+        .take()
+        .map(|stderr| Listener::new(stderr, shown))
 }
 
 /// Waits for ssh, so that a dead one does not stay. The thread ends with it, or with the process.

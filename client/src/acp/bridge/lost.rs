@@ -2,6 +2,7 @@
 //! that was mended at once.
 
 use super::Bridge;
+use crate::lost::{self, Outage, Outages};
 use protocol::event::Level;
 use std::rc::Rc;
 use tokio::task::spawn_local;
@@ -12,51 +13,30 @@ impl Bridge {
         // The bridge lives as long as the process.
         let bridge = Rc::clone(self);
         spawn_local(async move {
-            let mut down = bridge.link.down();
-            let mut told = false;
-            while down.changed().await.is_ok() {
-                let why = down.borrow_and_update().clone();
-                match why.as_deref() {
-                    // The first attempt is under way.
-                    Some("") => {}
-                    Some(_) if told => {}
-                    Some(why) => {
-                        told = true;
-                        bridge.tell_all(Level::Warning, &bridge.lost(why)).await;
-                    }
-                    None if told => {
-                        told = false;
-                        let (level, text) = bridge.over();
-                        bridge.tell_all(level, &text).await;
-                    }
-                    None => {}
-                }
+            let mut outages = Outages::of(&bridge.link);
+            while let Some(outage) = outages.next().await {
+                let (level, text) = match outage {
+                    Outage::Lost(why) => (Level::Warning, bridge.lost(&why)),
+                    Outage::Over => bridge.over(),
+                };
+                bridge.tell_all(level, &text).await;
             }
         });
     }
 
     fn lost(&self, why: &str) -> String {
-        format!(
-            "the connection to {} is lost ({why}): it is tried again, and what is sent meanwhile waits",
-            self.whereabouts()
-        )
+        let lost = lost::sentence(self.link.place(), why);
+        format!("{lost}: it is tried again, and what is sent meanwhile waits")
     }
 
     fn over(&self) -> (Level, String) {
-        let at = self.whereabouts();
+        let at = lost::whereabouts(self.link.place());
         match self.link.connection().0.client.is_connected() {
             true => (Level::Info, format!("the connection to {at} is back")),
             false => (
                 Level::Error,
                 format!("{at} cannot be reached: the next prompt tries again"),
             ),
-        }
-    }
-
-    fn whereabouts(&self) -> String {
-        match &self.link.place().remote {
-            Some(remote) => format!("the daemon on {}", remote.host()),
-            None => "the daemon".to_owned(),
         }
     }
 

@@ -136,9 +136,8 @@ pub(crate) async fn check_answers(
     link.call(async |client| SessionRpcClient::delete(client, id.clone()).await)
         .await?;
     Err(
-        Failure::new("no model is connected, so nobody can answer").hint(
-            "set a key such as ANTHROPIC_API_KEY, start ollama or `dwell model pull smollm2`; -p NAME asks another provider",
-        ),
+        Failure::new("no model is connected, so nobody can answer")
+            .hint("-p NAME asks a provider, `dwell providers` lists them, `dwell model pull` fetches a model"),
     )
 }
 

@@ -109,6 +109,25 @@ fn a_fresh_session_plays_the_lines_that_are_piped_in() {
 }
 
 #[test]
+fn lines_that_are_piped_in_end_as_the_first_turn_that_did_not_end_well() {
+    let daemon = TestDaemon::start();
+    let id = daemon.client().session(&daemon.work());
+    let attach = |lines: &str| {
+        let ran = Dwell::new(&daemon).args(["attach", &id]).stdin(lines).run();
+        (ran.code, ran.stdout)
+    };
+    assert_eq!(attach("say fine\n").0, Some(0));
+    let (code, stdout) = attach("fail boom\nsay and on\n");
+    assert_eq!(code, Some(1), "{stdout}");
+    assert!(stdout.contains("and on"), "all lines are played: {stdout}");
+    assert_eq!(
+        attach("say fine again\n").0,
+        Some(0),
+        "what failed before is past"
+    );
+}
+
+#[test]
 fn a_link_that_is_down_is_told_in_one_line_with_what_ssh_says() {
     let name = "a_link_that_is_down_is_told_in_one_line_with_what_ssh_says";
     let there = TestDaemon::start();

@@ -108,7 +108,9 @@ async fn late(link: &Link, awaited: &[Awaited], left: &[TurnId], seconds: u64) -
     for one in awaited.iter().filter(|one| left.contains(&one.turn)) {
         let waiting = questions(link, &one.session).await.unwrap_or_default();
         if let Some(question) = waiting.first() {
-            return failure.hint(waits(link, &one.session, question));
+            // How to answer it was told when it was asked.
+            let (session, what) = (&one.session, question.brief_line());
+            return failure.hint(format!("{session} waits for an approval: {what}"));
         }
     }
     failure

@@ -5,14 +5,14 @@ use super::line::{Line, own_help, with_own};
 use super::talk::shell::Shell;
 use super::{Leave, complaint, past};
 use crate::approval::{self, Open, Question, Reply};
-use crate::error::Failure;
+use crate::error::{Exit, Failure};
 use crate::follow::Follow;
 use crate::link::Link;
 use crate::paint::{Paint, tame};
 use crate::render::{Prompts, Renderer};
 use crate::{out, select};
 use protocol::command::CommandRpcClient;
-use protocol::event::{Event, EventKind};
+use protocol::event::{Event, EventKind, TurnStatus};
 use protocol::id::{ApprovalId, CallId, SessionId, TurnId};
 use protocol::session::Session;
 use protocol::tool::ToolRpcClient;
@@ -57,12 +57,26 @@ pub(super) async fn run(
         interactive,
         prompted: false,
         own: HashSet::new(),
+        runs_own: false,
+        bad: None,
         shell: Shell::default(),
     };
     if let Some(text) = opening {
         plain.start(&text).await?;
     }
     plain.run().await
+}
+
+/// What a turn's end means for whoever runs this program; nothing where it ended well.
+fn exit_of(status: TurnStatus) -> Option<Exit> {
+    match status {
+        TurnStatus::Completed => None,
+        TurnStatus::Cancelled => Some(Exit::Cancelled),
+        TurnStatus::Failed
+        | TurnStatus::Interrupted
+        | TurnStatus::Refused
+        | TurnStatus::MaxRounds => Some(Exit::Failed),
+    }
 }
 
 struct Plain {
@@ -81,6 +95,10 @@ struct Plain {
     prompted: bool,
     /// Tokens of turns whose prompts were typed here.
     own: HashSet<String>,
+    /// Whether the turn that runs is one of these.
+    runs_own: bool,
+    /// How the first of them ended that did not end well.
+    bad: Option<Exit>,
     /// Commands typed here, what they printed, and which of their questions are answered by that.
     shell: Shell,
 }
@@ -143,7 +161,7 @@ impl Plain {
                 line = self.lines.next(), if idle => {
                     let Some(line) = line else {
                         self.end_prompt()?;
-                        return Ok(Leave::Detach);
+                        return self.end();
                     };
                     self.prompted = false;
                     if let Some(left) = self.obey(&line).await? {
@@ -158,6 +176,14 @@ impl Plain {
                     self.cancel().await?;
                 }
             }
+        }
+    }
+
+    /// Whoever piped lines in is told how their turns ended; who typed them has seen it.
+    fn end(&self) -> Result<Leave, Failure> {
+        match self.bad.filter(|_| !self.interactive) {
+            Some(exit) => Err(Failure::shown(exit)),
+            None => Ok(Leave::Detach),
         }
     }
 
@@ -186,9 +212,15 @@ impl Plain {
                     false => Prompts::Shown,
                 });
                 self.running = event.turn.clone();
+                self.runs_own = own;
                 self.cancelled = false;
             }
-            EventKind::TurnEnded { .. } if self.running == event.turn => self.running = None,
+            EventKind::TurnEnded { status, .. } if self.running == event.turn => {
+                self.running = None;
+                if std::mem::take(&mut self.runs_own) {
+                    self.bad = self.bad.or(exit_of(*status));
+                }
+            }
             _ => {}
         }
         if let Some(columns) = out::columns() {

@@ -29,9 +29,10 @@ pub(crate) async fn settle(
         return Ok(());
     };
     let paint = Paint::of(&std::io::stderr());
+    let dwell = link.place().dwell();
     let Some(tty) = tty else {
         return out::note(&format!(
-            "note: {} of this directory {} not count; `dwell trust` shows them, `dwell trust yes` trusts them",
+            "note: {} of this directory {} not count; `{dwell} trust` shows them, `{dwell} trust yes` trusts them",
             count(trust.files.len()),
             if trust.files.len() == 1 { "does" } else { "do" },
         ));
@@ -50,7 +51,7 @@ pub(crate) async fn settle(
         }
         None => out::note(&paint.dress(
             Part::Quiet,
-            "not answered: they don't count for now (`dwell trust yes` trusts them)",
+            &format!("not answered: they don't count for now (`{dwell} trust yes` trusts them)"),
         )),
     }
 }

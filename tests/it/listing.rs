@@ -26,7 +26,7 @@ fn programs_are_given_all_sessions_and_people_are_told_how_many_more_there_are()
     let quiet = String::new;
     assert_eq!(lines(&["ls", "--tsv"]), (53, quiet()));
     assert_eq!(lines(&["ls", "--json"]), (53, quiet()));
-    let more = "3 more: `dwell ls -n 0` lists all\n".to_owned();
+    let more = "3 more: -n 0 lists all\n".to_owned();
     assert_eq!(lines(&["ls"]), (50, more));
     assert_eq!(lines(&["ls", "-n", "0"]), (53, quiet()));
     assert_eq!(lines(&["ls", "-n", "7", "--json"]), (7, quiet()));

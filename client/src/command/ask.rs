@@ -438,8 +438,13 @@ impl Turn {
             }
             if left == 0 {
                 return Err(
-                    Failure::new(format!("the reply does not fit the schema: {faults}"))
-                        .hint(format!("`dwell log {}` shows what was said", session.id)),
+                    Failure::new(format!("the reply does not fit the schema: {faults}")).hint(
+                        format!(
+                            "`{} log {}` shows what was said",
+                            self.link.place().dwell(),
+                            session.id
+                        ),
+                    ),
                 );
             }
             let again = format!("asked again: {faults}");

@@ -79,7 +79,7 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     show(&sessions)?;
     match unshown {
         0 => Ok(()),
-        more => out::note(&format!("{more} more: `dwell ls -n 0` lists all")),
+        more => out::note(&format!("{more} more: -n 0 lists all")),
     }
 }
 

@@ -109,7 +109,13 @@ impl Markdown {
 
     /// The rows that may still change.
     pub(crate) fn live(&self) -> Vec<String> {
-        let mut copy = self.clone();
+        let mut copy = match long::end_of(&self.source) {
+            Some(source) if self.fence.is_none() && self.table.is_none() => Self {
+                source,
+                ..Self::new(self.paint, self.room)
+            },
+            _ => self.clone(),
+        };
         copy.rest()
     }
 

@@ -27,7 +27,12 @@ pub(super) struct Console {
     pub(super) notices: Notices,
     /// The terminal's settings before this program had it.
     before: Option<Termios>,
+    /// When the window last changed its size.
+    resized: Option<Instant>,
 }
+
+/// A window that has kept its size for so long is not being dragged any more.
+const SETTLED: Duration = Duration::from_millis(500);
 
 impl Console {
     /// Takes the terminal; it is as it was before when this is dropped.
@@ -49,6 +54,7 @@ impl Console {
             screen: Screen::new(io::stdout(), (columns, rows)),
             editor: Editor::new(KeyStyle::from_env(), history),
             before,
+            resized: None,
         })
     }
 
@@ -91,8 +97,15 @@ impl Console {
         let size = size();
         if size != self.screen.size() {
             self.screen.resize(size.0, size.1);
+            self.resized = Some(Instant::now());
         }
         size
+    }
+
+    /// Whether the window is being dragged to another size. What is drawn meanwhile may be broken into more rows by the next
+    /// step, and the first ones pushed to where nothing can be drawn anew.
+    pub(super) fn is_dragged(&self) -> bool {
+        self.resized.is_some_and(|at| at.elapsed() < SETTLED)
     }
 
     /// Stops this process until the shell has it go on.

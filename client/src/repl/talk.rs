@@ -251,7 +251,10 @@ impl Talk<'_> {
         let view = View {
             paint: self.paint,
             size,
-            live: self.renderer.live(now.as_millis() as u64),
+            live: match console.is_dragged() {
+                true => Vec::new(),
+                false => self.renderer.live(now.as_millis() as u64),
+            },
             waiting: waiting(&self.untold, &self.sending, &self.queue, self.held),
             question: self.questions.first(),
             questions: (self.questions.number(), self.questions.len()),

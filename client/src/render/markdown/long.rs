@@ -22,6 +22,31 @@ pub(super) struct Columns {
     natural: Vec<usize>,
 }
 
+/// A source with more bytes than this, such as of an item that holds a long list, is shown by its end alone while it grows.
+const ENDLESS: usize = 8 * LONG;
+
+/// How much of it that is: more than a window holds.
+const SEEN: usize = 4 * LONG;
+
+/// The end of a source that is too long to be laid out again and again, as if it were one by itself.
+pub(super) fn end_of(source: &str) -> Option<String> {
+    let at_least = source.len().checked_sub(SEEN)?;
+    if source.len() <= ENDLESS {
+        return None;
+    }
+    let begin = source.bytes().skip(at_least).take(SEEN / 2);
+    let line = begin.clone().position(|b| b == b'\n');
+    let word = || begin.clone().position(|b| b == b' ');
+    let letter = || (at_least..).find(|at| source.is_char_boundary(*at));
+    let from = line.or_else(word).map(|at| at_least + at + 1);
+    let end = &source[from.or_else(letter)?..];
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let lines = end.lines().filter(|line| !line.trim().is_empty());
+    let least = lines.map(indent).min().unwrap_or(0);
+    let lines = end.split_inclusive('\n');
+    Some(lines.map(|line| &line[least.min(indent(line))..]).collect())
+}
+
 impl Markdown {
     /// The columns of a table that is long enough for its rows to be for good.
     pub(super) fn long_table(&self, block: &Block<'_>, source: &str) -> Option<Columns> {

@@ -137,6 +137,25 @@ fn every_cut_gives_the_same_rows() {
     assert_eq!(rows, expected, "by characters");
 }
 
+#[test]
+fn of_what_has_no_end_the_end_is_shown_while_it_grows() {
+    let sub = |n: usize| format!("  - point {n}\n");
+    let points: String = (0..9_000).map(sub).collect();
+    let words: String = (0..20_000).map(|n| format!("wörd{n} ")).collect();
+    for (text, last) in [
+        (format!("- top\n{points}"), "• point 8999"),
+        (format!("- {words}"), "wörd19999"),
+        ("> 日本語 の\n".repeat(9_000), "の"),
+    ] {
+        let mut message = Markdown::new(Paint::Plain, 14);
+        assert_eq!(message.push(&text), Vec::<String>::new());
+        let rows = message.live();
+        assert!(rows.last().unwrap().ends_with(last), "{last}");
+        assert!(rows.len() > 200 && rows.len() < 3_000, "{}", rows.len());
+        assert!(message.finish().len() > rows.len());
+    }
+}
+
 proptest! {
     #[test]
     fn no_row_is_wider_than_its_room(text in "[a-z #*`>|0-9.日👍\n_\\[\\]()-]{0,200}", room in 24_usize..60) {

@@ -177,15 +177,21 @@ impl Pick {
     fn fitting(&self) -> Vec<&Session> {
         let typed = self.typed.to_lowercase();
         let words: Vec<&str> = typed.split_whitespace().collect();
+        if words.is_empty() {
+            return self.all.iter().collect();
+        }
         let how = |session: &Session| {
+            // As it is shown, only where it is asked for so: there may be thousands.
+            let cwd = match typed.contains('~') {
+                true => listing::directory(&session.cwd),
+                false => session.cwd.clone(),
+            };
             let texts = [
-                session.id.as_str(),
-                &session.title,
-                &session.cwd,
-                &listing::directory(&session.cwd),
-                session.state.as_str(),
+                session.id.as_str().to_lowercase(),
+                session.title.to_lowercase(),
+                cwd.to_lowercase(),
+                session.state.as_str().to_owned(),
             ];
-            let texts = texts.map(str::to_lowercase);
             let mut fits = words.iter().map(|word| fit(word, &texts));
             fits.try_fold(Fit::Whole, |worst, fit| Some(worst.max(fit?)))
         };

@@ -7,6 +7,7 @@ mod schema;
 
 use crate::approval::{self, Open, Question, Reply};
 use crate::ask_tty::Tty;
+use crate::consent::Consent;
 use crate::error::{Exit, Failure};
 use crate::follow::Follow;
 use crate::link::Link;
@@ -55,13 +56,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 2, requires = "schema")]
     retries: u32,
 
-    /// Allow this tool when it needs an approval; may be given again
-    #[arg(long, value_name = "TOOL")]
-    allow: Vec<String>,
-
-    /// Allow whatever needs an approval
-    #[arg(short, long)]
-    yes: bool,
+    #[command(flatten)]
+    consent: Consent,
 
     /// What goes on, on stderr, also where that is no terminal
     #[arg(short, long)]
@@ -167,12 +163,6 @@ enum Writer {
     Program,
 }
 
-/// What was allowed beforehand.
-enum Consent {
-    All,
-    Tools(Vec<String>),
-}
-
 impl Turn {
     fn begin(
         link: Rc<Link>,
@@ -211,10 +201,7 @@ impl Turn {
                 false => Writer::Person,
             },
             drawn,
-            consent: match args.yes {
-                true => Consent::All,
-                false => Consent::Tools(args.allow.clone()),
-            },
+            consent: args.consent.clone(),
         })
     }
 
@@ -302,10 +289,7 @@ impl Turn {
 
     /// Answers by what was allowed beforehand, or by having nobody to ask; else the question waits for its turn.
     async fn decide(&mut self, question: Question) -> Result<(), Failure> {
-        let allowed = match &self.consent {
-            Consent::All => true,
-            Consent::Tools(tools) => tools.contains(&question.tool),
-        };
+        let allowed = self.consent.allows(&question.tool);
         let reply = match (allowed, &self.tty) {
             (true, _) => Reply::yes(),
             (false, None) => {

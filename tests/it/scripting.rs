@@ -454,7 +454,7 @@ fn each_shell_asks_for_the_kind_of_word_that_stands_there() {
         ":NAME: _dwell_values providers'",
         ":TOOL: _dwell_values tools'",
         ": _dwell_values approvals'",
-        "'*::names: _dwell_values local-models'",
+        "shows them: _dwell_values local-models'",
     ] {
         assert!(text.contains(action), "zsh lacks {action}");
     }

@@ -4,6 +4,7 @@
 mod bridge;
 mod convert;
 mod incoming;
+mod lane;
 mod peer;
 mod stdio;
 
@@ -112,7 +113,8 @@ impl Desk {
             Incoming::Notification { method, params } => {
                 if let Seen::Served(bridge) = &self.seen {
                     let bridge = Rc::clone(bridge);
-                    let work = async move { bridge.notification(&method, params).await };
+                    let ticket = bridge.line_up(&method, &params);
+                    let work = async move { bridge.notification(&method, params, ticket).await };
                     self.work.spawn_local(work);
                 }
             }
@@ -128,7 +130,8 @@ impl Desk {
         match &self.seen {
             Seen::Served(bridge) => {
                 let bridge = Rc::clone(bridge);
-                let work = async move { bridge.request(&method, params, reply).await };
+                let ticket = bridge.line_up(&method, &params);
+                let work = async move { bridge.request(&method, params, reply, ticket).await };
                 self.work.spawn_local(work);
             }
             Seen::Refused(failure) => {

@@ -8,6 +8,7 @@ use futures_util::future::{LocalBoxFuture, Shared};
 use jsonrpsee::core::client::Error as CallError;
 use jsonrpsee::core::client::async_client::Client;
 use protocol::daemon::DaemonInfo;
+use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -23,6 +24,9 @@ const FAR_ATTEMPTS: u32 = 40;
 /// The longest pause between two of them.
 const PAUSE: Duration = Duration::from_secs(1);
 const FAR_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long a daemon that takes nothing any more may take to its end.
+const ENDING: Duration = Duration::from_secs(60);
 
 /// What is said of a call whose answer did not come.
 const UNKNOWN: &str = "what was asked may have been done all the same: look before you ask again";
@@ -115,11 +119,13 @@ impl Link {
     ) -> Result<T, Failure> {
         loop {
             let (connection, generation) = self.connection();
-            let failure = match method(&connection.client).await {
+            let error = match method(&connection.client).await {
                 Ok(result) => return Ok(result),
-                Err(error) => Failure::from(error),
+                Err(error) => error,
             };
-            if !failure.is_disconnect() {
+            let gone = is_stopping(&error) && is_gone(&connection).await;
+            let failure = Failure::from(error);
+            if !gone && !failure.is_disconnect() {
                 return Err(failure);
             }
             self.mend(generation).await?;
@@ -131,12 +137,21 @@ impl Link {
         &self,
         method: impl AsyncFn(&Client) -> Result<T, CallError>,
     ) -> Result<T, Failure> {
-        let (mut connection, generation) = self.connection();
+        let (mut connection, mut generation) = self.connection();
         if !connection.client.is_connected() {
             self.mend(generation).await?;
-            connection = self.connection().0;
+            (connection, generation) = self.connection();
         }
-        method(&connection.client).await.map_err(|error| {
+        let mut asked = method(&connection.client).await;
+        // What a daemon on its way out has refused was not done.
+        if let Err(error) = &asked
+            && is_stopping(error)
+            && is_gone(&connection).await
+        {
+            self.mend(generation).await?;
+            asked = method(&self.connection().0.client).await;
+        }
+        asked.map_err(|error| {
             let failure = Failure::from(error);
             match failure.is_disconnect() {
                 true => failure.hint(UNKNOWN),
@@ -227,6 +242,21 @@ impl Line {
     fn was_stopped_here(&self) -> bool {
         self.place.remote.is_none() && was_stopped(&self.place)
     }
+}
+
+/// Whether the daemon takes nothing any more, and there may be another one soon.
+fn is_stopping(error: &CallError) -> bool {
+    let CallError::Call(error) = error else {
+        return false;
+    };
+    let data = error.data().map(|data| data.get()).unwrap_or_default();
+    serde_json::from_str::<Value>(data).is_ok_and(|data| data["stopping"] == true)
+}
+
+/// Waits for such a daemon's end.
+async fn is_gone(connection: &Connection) -> bool {
+    let end = connection.client.on_disconnect();
+    tokio::time::timeout(ENDING, end).await.is_ok()
 }
 
 /// Whether trying again may help: a daemon on its way out may accept once more and hang up.

@@ -7,6 +7,7 @@
 )]
 
 mod acp;
+mod acp_order;
 mod acp_trouble;
 mod approval;
 mod ask;

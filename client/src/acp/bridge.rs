@@ -15,6 +15,7 @@ mod session;
 use super::Wishes;
 use super::convert::error::{self, Error};
 use super::convert::listing;
+use super::lane::{Lanes, Ticket};
 use super::peer::{Peer, Responder};
 use crate::error::Failure;
 use crate::link::Link;
@@ -50,6 +51,8 @@ pub(super) struct Bridge {
     notices: Cell<bool>,
     /// Sessions that this editor has joined servers to.
     joined: RefCell<HashSet<SessionId>>,
+    /// What the editor asks of each session.
+    lanes: Lanes,
     /// What this editor has open.
     open: RefCell<HashMap<SessionId, Rc<Open>>>,
 }
@@ -63,19 +66,46 @@ impl Bridge {
             wishes,
             notices: Cell::new(false),
             joined: RefCell::default(),
+            lanes: Lanes::default(),
             open: RefCell::default(),
         })
     }
 
+    /// A place behind what was asked of the same session before, for what counts in its order. Taken as messages come.
+    pub(super) fn line_up(&self, method: &str, params: &Value) -> Option<Ticket> {
+        let session = params["sessionId"].as_str()?;
+        let ordered = matches!(
+            method,
+            "session/load"
+                | "session/resume"
+                | "session/prompt"
+                | "session/close"
+                | "session/delete"
+                | "session/set_mode"
+                | "session/set_config_option"
+                | "session/cancel"
+        );
+        ordered.then(|| self.lanes.last(session))
+    }
+
     /// Sees to a request. Turns, and what must follow a session's updates, are answered by whoever follows the session.
-    pub(super) async fn request(self: Rc<Self>, method: &str, params: Value, reply: Responder) {
+    pub(super) async fn request(
+        self: Rc<Self>,
+        method: &str,
+        params: Value,
+        reply: Responder,
+        ticket: Option<Ticket>,
+    ) {
+        if self.waits(method, &params) {
+            self.turn_of(&ticket).await;
+        }
         let result = match method {
             "initialize" => self.initialize(params),
             "authenticate" => Err(error::invalid("dwell asks nobody to authenticate")),
             "session/new" => return self.create(params, reply).await,
-            "session/load" => return self.load(params, reply).await,
-            "session/resume" => return self.resume(params, reply).await,
-            "session/prompt" => return self.prompt(params, reply).await,
+            "session/load" => return self.load(params, reply, ticket).await,
+            "session/resume" => return self.resume(params, reply, ticket).await,
+            "session/prompt" => return self.prompt(params, reply, ticket).await,
             "session/list" => self.list(params).await,
             "session/close" => self.close(params).await,
             "session/delete" => self.delete(params).await,
@@ -85,11 +115,41 @@ impl Bridge {
             "session/set_config_option" => self.set_option(params).await,
             other => Err(error::unknown(other)),
         };
+        // The answer does not hold up what is behind.
+        drop(ticket);
         reply.send(result).await;
     }
 
+    /// Whether something begins behind what came before it. A prompt waits on its own, where a cancel finds it. What stops
+    /// things, and modes, which answer what waits, do not, but for a session that is being opened.
+    fn waits(&self, method: &str, params: &Value) -> bool {
+        let open = || {
+            let session = params["sessionId"].as_str();
+            session.is_some_and(|id| self.opened(id).is_ok())
+        };
+        match method {
+            "session/load" | "session/resume" | "session/delete" => true,
+            "session/set_config_option" => !choices::is_mode(params) || !open(),
+            _ => !open(),
+        }
+    }
+
+    async fn turn_of(&self, ticket: &Option<Ticket>) {
+        if let Some(ticket) = ticket {
+            ticket.turn().await;
+        }
+    }
+
     /// Sees to a notification; one that nobody knows is none of ours.
-    pub(super) async fn notification(self: Rc<Self>, method: &str, params: Value) {
+    pub(super) async fn notification(
+        self: Rc<Self>,
+        method: &str,
+        params: Value,
+        ticket: Option<Ticket>,
+    ) {
+        if self.waits(method, &params) {
+            self.turn_of(&ticket).await;
+        }
         match method {
             // Nobody waits to be told why not.
             "session/cancel" => drop(self.cancel(params).await),

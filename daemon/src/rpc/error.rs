@@ -38,7 +38,9 @@ pub(super) fn to_rpc(error: &SessionError) -> RpcError {
         SessionError::Refused(_) => RpcError::new(ErrorKind::Refused, message),
         SessionError::Invalid(_) => RpcError::new(ErrorKind::InvalidParams, message),
         SessionError::Toolbox(bad) => bad_toolbox(bad),
-        SessionError::Stopping => RpcError::new(ErrorKind::Overloaded, message),
+        SessionError::Stopping => {
+            RpcError::new(ErrorKind::Overloaded, message).with("stopping", true)
+        }
         SessionError::Store(error) => of_store(error),
     }
 }

@@ -83,6 +83,11 @@ pub(super) fn modes(current: Mode) -> SessionConfigOption {
         .category(SessionConfigOptionCategory::Mode)
 }
 
+/// Whether it is the mode that is set among the options.
+pub(super) fn is_mode(params: &Value) -> bool {
+    params["configId"] == MODE
+}
+
 impl Bridge {
     pub(super) async fn set_mode(&self, params: Value) -> Result<Value, Error> {
         let asked: SetSessionModeRequest = read(params)?;

@@ -120,7 +120,6 @@ impl Task {
                 turn: Some(turn),
                 queued: None,
                 cancelled: false,
-                prompt: None,
                 reply,
             }),
         }
@@ -163,7 +162,7 @@ impl Task {
                 self.ended = Some((turn, status, reply));
                 let goes_on = matches!(status, TurnStatus::Completed | TurnStatus::MaxRounds);
                 if !goes_on && event.seq > self.live_from {
-                    self.open.begin_waiting().await;
+                    self.open.go_on().await;
                 }
             }
             _ => {}

@@ -4,6 +4,7 @@ use super::session::{From, Open};
 use super::{Bridge, answer, read, text};
 use crate::acp::convert::error::{self, Error};
 use crate::acp::convert::servers;
+use crate::acp::lane::Ticket;
 use crate::acp::peer::Responder;
 use crate::error::Failure;
 use crate::{agent, open, trust};
@@ -35,7 +36,12 @@ impl Bridge {
         let wishes = &self.wishes;
         let made = async {
             let agent = agent::settle(&self.link, &cwd, &wishes.agent, None).await?;
-            open::create_as(&self.link, &cwd, &wishes.model, None, agent).await
+            let make = || open::create_as(&self.link, &cwd, &wishes.model, None, agent.clone());
+            match make().await {
+                // One that was made all the same is empty, and nobody knows it.
+                Err(failure) if failure.is_disconnect() => make().await,
+                made => made,
+            }
         };
         let session = made.await.map_err(error::from)?;
         let (servers, unjoined) = servers::of(&asked.mcp_servers);
@@ -77,7 +83,12 @@ impl Bridge {
     }
 
     /// The past comes before the answer.
-    pub(super) async fn load(self: &Rc<Self>, params: Value, reply: Responder) {
+    pub(super) async fn load(
+        self: &Rc<Self>,
+        params: Value,
+        reply: Responder,
+        ticket: Option<Ticket>,
+    ) {
         let work = async {
             let asked: LoadSessionRequest = read(params)?;
             let cwd = text(&asked.cwd)?;
@@ -96,6 +107,7 @@ impl Bridge {
         match work.await {
             Ok((open, cwd, seq, result, unjoined)) => {
                 open.answer_after(seq, reply, result).await;
+                drop(ticket);
                 open.tell_place(&cwd).await;
                 self.introduce(&open, &unjoined).await;
             }
@@ -103,7 +115,12 @@ impl Bridge {
         }
     }
 
-    pub(super) async fn resume(self: &Rc<Self>, params: Value, reply: Responder) {
+    pub(super) async fn resume(
+        self: &Rc<Self>,
+        params: Value,
+        reply: Responder,
+        ticket: Option<Ticket>,
+    ) {
         let work = async {
             let asked: ResumeSessionRequest = read(params)?;
             let cwd = text(&asked.cwd)?;
@@ -125,6 +142,7 @@ impl Bridge {
         match work.await {
             Ok((open, cwd, result, unjoined)) => {
                 reply.send(Ok::<_, Error>(result)).await;
+                drop(ticket);
                 open.tell_place(&cwd).await;
                 self.introduce(&open, &unjoined).await;
             }

@@ -5,6 +5,7 @@ use super::session::{Open, Pending};
 use super::{Bridge, answer, read};
 use crate::acp::convert::error::{self, Error};
 use crate::acp::convert::{prompt, update};
+use crate::acp::lane::Ticket;
 use crate::acp::peer::Responder;
 use crate::error::Failure;
 use crate::open::token;
@@ -28,7 +29,12 @@ struct Asked {
 }
 
 impl Bridge {
-    pub(super) async fn prompt(self: &Rc<Self>, params: Value, reply: Responder) {
+    pub(super) async fn prompt(
+        self: &Rc<Self>,
+        params: Value,
+        reply: Responder,
+        ticket: Option<Ticket>,
+    ) {
         let read = || {
             let asked: Asked = read(params)?;
             let open = self.opened(&asked.session_id)?;
@@ -36,9 +42,11 @@ impl Bridge {
         };
         match read() {
             Ok((open, (prompt, _))) if is_command(&prompt) => {
-                self.command(&open, prompt.text, reply).await;
+                self.command(&open, prompt.text, reply, ticket).await;
             }
-            Ok((open, (prompt, left_out))) => self.turn(&open, prompt, &left_out, reply).await,
+            Ok((open, (prompt, left_out))) => {
+                self.turn(&open, prompt, &left_out, reply, ticket).await;
+            }
             Err(error) => reply.send(Err::<(), Error>(error)).await,
         }
     }
@@ -50,6 +58,7 @@ impl Bridge {
         prompt: prompt::Prompt,
         left_out: &[String],
         reply: Responder,
+        ticket: Option<Ticket>,
     ) {
         let token = token();
         // Before anything is waited for: a cancel that comes right behind must find it.
@@ -58,7 +67,6 @@ impl Bridge {
             turn: None,
             queued: None,
             cancelled: false,
-            prompt: Some(prompt.clone()),
             reply,
         })
         .await;
@@ -69,17 +77,43 @@ impl Bridge {
             );
             open.tell(Level::Warning, &note).await;
         }
-        open.begin(&token, &prompt).await;
+        self.turn_of(&ticket).await;
+        // It may have been opened anew meanwhile, and its prompts be there; or closed, and they be answered.
+        let Ok(open) = self.opened(open.id.as_str()) else {
+            return;
+        };
+        match open.take(|one| one.token == token && one.cancelled) {
+            Some(pending) => {
+                let stop = PromptResponse::new(StopReason::Cancelled);
+                pending.reply.send(Ok::<_, Error>(stop)).await;
+            }
+            None => open.begin(&token, &prompt).await,
+        }
     }
 
-    async fn command(&self, open: &Rc<Open>, line: String, reply: Responder) {
+    async fn command(
+        &self,
+        open: &Rc<Open>,
+        line: String,
+        reply: Responder,
+        ticket: Option<Ticket>,
+    ) {
         let running = open.commands.begin(reply.id());
+        let ran = async {
+            self.turn_of(&ticket).await;
+            self.ran(open, &line, &running).await
+        };
         let ran = tokio::select! {
             biased;
-            ran = self.ran(open, &line, &running) => Some(ran),
+            ran = ran => Some(ran),
             () = overdue(&running) => None,
         };
+        drop(ticket);
         open.commands.end(&running);
+        // It may have been opened anew meanwhile.
+        let open = &self
+            .opened(open.id.as_str())
+            .unwrap_or_else(|_| Rc::clone(open));
         let reason = match running.is_cancelled() {
             true => StopReason::Cancelled,
             false => StopReason::EndTurn,

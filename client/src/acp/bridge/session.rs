@@ -10,7 +10,6 @@ use crate::acp::convert::prompt::Prompt;
 use crate::acp::convert::update::Updates;
 use crate::acp::peer::{Peer, Responder};
 use crate::link::Link;
-use crate::open::token;
 use agent_client_protocol_schema::v1::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, CurrentModeUpdate,
     SessionModeState, SessionNotification, SessionUpdate, UnstructuredCommandInput,
@@ -67,20 +66,7 @@ pub(super) struct Pending {
     pub(super) turn: Option<TurnId>,
     pub(super) queued: Option<QueuedId>,
     pub(super) cancelled: bool,
-    /// What it begins with, where it may have to be begun again.
-    pub(super) prompt: Option<Prompt>,
     pub(super) reply: Responder,
-}
-
-impl Pending {
-    /// It is to leave its place in the queue for another; none that has none, or is taken back.
-    fn leave(&mut self) -> Option<(String, QueuedId, Prompt)> {
-        if self.cancelled || self.turn.is_some() {
-            return None;
-        }
-        let prompt = self.prompt.clone()?;
-        Some((self.token.clone(), self.queued.take()?, prompt))
-    }
 }
 
 /// What is to be said behind events.
@@ -256,26 +242,19 @@ impl Open {
         }
     }
 
-    /// What waits behind a turn that came to no good end would wait until somebody says something else: it is begun now.
-    pub(super) async fn begin_waiting(&self) {
-        let waiting: Vec<_> = self
-            .prompts
-            .borrow_mut()
-            .iter_mut()
-            .filter_map(Pending::leave)
-            .collect();
-        for (before, queued, prompt) in waiting {
-            let removed = self.link.call(async |client| {
-                QueueRpcClient::queue_remove(client, self.id.clone(), queued.clone()).await
-            });
-            // It began meanwhile, or somebody else took it out.
-            if removed.await.is_err() {
-                continue;
-            }
-            let again = token();
-            self.with_token(&before, |one| one.token.clone_from(&again));
-            self.begin(&again, &prompt).await;
+    /// What waits behind a turn that came to no good end would wait until somebody says something else: the queue goes on
+    /// as it stands, the first in it first.
+    pub(super) async fn go_on(&self) {
+        let waits = |one: &Pending| !one.cancelled && one.turn.is_none() && one.queued.is_some();
+        if !self.prompts.borrow().iter().any(waits) {
+            return;
         }
+        let go_on = self.link.call(async |client| {
+            let (id, nothing) = (self.id.clone(), String::new());
+            TurnRpcClient::start(client, id, nothing, None, None, None, None).await
+        });
+        // It went on by itself, or somebody else saw to it.
+        let _ = go_on.await;
     }
 
     /// Takes back one turn of the editor's: out of the queue, or stopped if it runs. No other is touched.

@@ -438,3 +438,28 @@ def nap(session):
     }
     assert_eq!(editor.turn(&session, "say on").0, "end_turn");
 }
+
+#[test]
+fn an_editor_is_told_of_its_servers_that_do_not_start_and_of_those_of_one_name() {
+    let daemon = TestDaemon::start();
+    let mut editor = Editor::start(&daemon);
+    let server = |name: &str, command: &str| json!({"name": name, "command": command, "args": [], "env": []});
+    let servers = [
+        server("bad", "/nope/x"),
+        server("ed", "/nope/first"),
+        server("ed", "/nope/second"),
+    ];
+    editor.call(
+        "session/new",
+        json!({"cwd": daemon.work(), "mcpServers": servers}),
+    );
+    for words in [
+        "several MCP servers of the editor are called \\\"ed\\\"",
+        "/nope/x",
+        "/nope/second",
+    ] {
+        editor.wait(words, |line| {
+            line["params"]["update"].to_string().contains(words)
+        });
+    }
+}

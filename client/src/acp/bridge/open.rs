@@ -17,6 +17,7 @@ use protocol::id::SessionId;
 use protocol::session::{Session, SessionRpcClient};
 use serde_json::{Map, Value};
 use std::rc::Rc;
+use tokio::task::spawn_local;
 
 impl Bridge {
     pub(super) async fn create(self: &Rc<Self>, params: Value, reply: Responder) {
@@ -182,16 +183,15 @@ impl Bridge {
     /// What an editor may know once it knows the session: its commands, and what does not count or is not there.
     async fn introduce(&self, open: &Rc<Open>, unjoined: &[String]) {
         open.tell_commands().await;
-        if !unjoined.is_empty() {
-            let list = unjoined.join(", ");
-            let note = format!(
-                "MCP servers of the editor that are not joined to the session, as only stdio and streamable HTTP are spoken: {list}"
-            );
-            open.tell(Level::Warning, &note).await;
+        for note in unjoined {
+            open.tell(Level::Warning, note).await;
         }
         if let Ok(Some(note)) = self.untrusted(&open.cwd).await {
             open.tell(Level::Warning, &note).await;
         }
+        // Servers may take their time, and nothing else has to wait for them.
+        let open = Rc::clone(open);
+        spawn_local(async move { open.tell_problems().await });
     }
 
     async fn untrusted(&self, cwd: &str) -> Result<Option<String>, Failure> {

@@ -19,6 +19,7 @@ use protocol::command::CommandRpcClient;
 use protocol::event::Level;
 use protocol::id::{QueuedId, SessionId, TurnId};
 use protocol::session::{QueueRpcClient, Session};
+use protocol::tool::ToolRpcClient;
 use protocol::turn::TurnRpcClient;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
@@ -353,6 +354,18 @@ impl Open {
         let update = AvailableCommandsUpdate::new(commands.into_iter().map(shown).collect());
         self.send(SessionUpdate::AvailableCommandsUpdate(update))
             .await;
+    }
+
+    /// What of its tools is not there: servers that did not start, files that cannot be read.
+    pub(super) async fn tell_problems(&self) {
+        let call = self
+            .link
+            .call(async |client| ToolRpcClient::list(client, self.id.clone(), None).await);
+        // A session without tools is still one to talk in.
+        let Ok(list) = call.await else { return };
+        for problem in list.problems {
+            self.tell(Level::Warning, &problem).await;
+        }
     }
 
     pub(super) fn peer(&self) -> &Rc<Peer> {

@@ -1,13 +1,14 @@
 //! `--host`: the other machine's daemon goes while somebody waits for it.
 
 use crate::remote::{cut, dwell, first_session, here};
+use harness::binaries::binaries;
 use harness::daemon::TestDaemon;
-use harness::dwell::Dwell;
+use harness::editor::Editor;
 use harness::sandbox::Sandbox;
 use harness::ssh::stand_in;
-use harness::wait::{SOON, until};
 use serde_json::json;
 use std::fs;
+use std::process::Command;
 
 /// The other machine and this one.
 fn two() -> (TestDaemon, Sandbox) {
@@ -38,30 +39,23 @@ fn a_daemon_that_died_there_is_started_again_and_whoever_waits_has_his_answer() 
     assert!(said.contains("stopped"), "it ran: {said}");
 }
 
-/// Whoever watches while the other machine's daemon is stopped, and what it is told.
 #[test]
 fn a_daemon_that_was_stopped_there_stays_so_and_whoever_waits_is_told_what_to_do() {
     let (mut there, sandbox) = two();
-    let ran = std::thread::scope(|scope| {
-        let watching = scope.spawn(|| {
-            Dwell::alone(&sandbox)
-                .args(["--host", "box", "watch"])
-                .run()
-        });
-        let mut other = there.client();
-        until("a watcher", SOON, || {
-            match other.call("daemon/status", json!({}))["clients"].as_u64() {
-                Some(2..) => Ok(()),
-                clients => Err(format!("{clients:?} clients")),
-            }
-        });
-        drop(other);
-        assert!(there.term().success());
-        watching.join().unwrap()
-    });
-    let told = "error: on box: the daemon was stopped\nhint: `dwell --host box` starts it again and goes on\n";
-    assert!(ran.stderr.ends_with(told), "{}", ran.stderr);
-    assert_eq!(ran.code, Some(3));
+    let mut command = Command::new(&binaries().client);
+    sandbox.apply(&mut command);
+    let host = format!("box:{}", there.work().display());
+    command.args(["--host", &host, "acp"]);
+    let mut editor = Editor::of(command);
+    editor.call("initialize", json!({"protocolVersion": 1}));
+    let session = editor.session(&there);
+    assert!(there.term().success());
+    let prompt = editor.prompt(&session, "say late");
+    let told = editor.response(prompt).unwrap_err();
+    assert_eq!(
+        told["message"],
+        "on box: the daemon was stopped (`dwell --host box` starts it again and goes on)"
+    );
     let none = dwell(&sandbox, &there, &["ls", "--no-start"]).run();
     assert_eq!(none.code, Some(3), "it was not started: {}", none.stderr);
     let told = format!(

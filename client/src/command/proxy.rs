@@ -45,7 +45,11 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     });
     // Not through the buffered one: a message need not end with a newline.
     let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    Ok(pass(&mut &stream, &mut output)?)
+    match pass(&mut &stream, &mut output) {
+        // The daemon has died: there is nothing more to pass on, as after any other end of it.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(()),
+        passed => Ok(passed?),
+    }
 }
 
 fn send(mut stream: &UnixStream) -> io::Result<()> {

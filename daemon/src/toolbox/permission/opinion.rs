@@ -228,7 +228,8 @@ impl Permissions {
         };
         let opinion = match decisive(&asked.rules, matches) {
             Some(standing) => by_rule(&standing),
-            None => default(asked.access, std::slice::from_ref(place)),
+            None => unhidden(asked, place, home)
+                .unwrap_or_else(|| default(asked.access, std::slice::from_ref(place))),
         };
         let granted = |grant: &Grant| place.real.all().any(|name| grant.covers(asked.tool, name));
         if opinion.policy == Policy::Ask && self.grants.iter().any(granted) {
@@ -310,15 +311,40 @@ pub(super) fn default(access: Access, places: &[Place]) -> Opinion {
     }
 }
 
-/// A relative pattern allows inside only; others say themselves where.
+/// Why it asks about a path that a rule would allow but for what is hidden in it.
+fn unhidden(asked: &Asked<'_>, place: &Place, home: Option<&Path>) -> Option<Opinion> {
+    let usual = default(asked.access, std::slice::from_ref(place));
+    if usual.policy != Policy::Ask {
+        return None;
+    }
+    let allowing = |standing: &&Standing<'_>| {
+        let pattern = &standing.rule.pattern;
+        standing.rule.policy == Policy::Allow
+            && name_for(pattern, &place.real, home).is_some_and(|name| pattern.matches(name))
+    };
+    let rule = asked.rules.iter().find(allowing)?.rule;
+    Some(Opinion {
+        why: format!(
+            "it is hidden, and the rule {:?} in permissions.json does not name it",
+            rule.pattern.text()
+        ),
+        ..usual
+    })
+}
+
+/// A relative pattern allows inside only; others say themselves where. What is hidden has to be named.
 fn allows(pattern: &Pattern, names: &Names, home: Option<&Path>) -> bool {
+    name_for(pattern, names, home).is_some_and(|name| pattern.matches_path(name))
+}
+
+/// The name of a path that a pattern is written for.
+fn name_for<'a>(pattern: &Pattern, names: &'a Names, home: Option<&Path>) -> Option<&'a str> {
     let text = pattern.text();
-    let named = match home {
+    match home {
         Some(_) if text.starts_with('~') => names.home.as_deref(),
         Some(_) | None if text.starts_with('/') => Some(names.absolute.as_str()),
         Some(_) | None => names.relative.as_deref(),
-    };
-    named.is_some_and(|name| pattern.matches(name))
+    }
 }
 
 fn faces(command: &Command) -> impl Iterator<Item = &str> {

@@ -58,6 +58,23 @@ impl Pattern {
         }
     }
 
+    /// As `matches`, for a path: what is hidden (`.git`, `.envrc`) is only matched by a dot of the pattern's own, unless the
+    /// pattern is a star alone, which is every path.
+    pub fn matches_path(&self, path: &str) -> bool {
+        if self.tokens == [Token::Many] {
+            return true;
+        }
+        if matches_shown(&self.tokens, path) {
+            return true;
+        }
+        match self.tokens.as_slice() {
+            [head @ .., Token::Char(' '), Token::Many] if !head.is_empty() => {
+                matches_shown(head, path)
+            }
+            _ => false,
+        }
+    }
+
     /// The one text it stands for, when nothing in it varies.
     pub fn literal(&self) -> Option<String> {
         let char = |token: &Token| match token {
@@ -144,6 +161,41 @@ fn matches(tokens: &[Token], text: &str) -> bool {
     tokens[token..].iter().all(|token| *token == Token::Many)
 }
 
+/// Keeps all places of the pattern that the text so far may have led to: what a star may stand for differs from one
+/// character to the next here, so going back to the newest one is not enough.
+fn matches_shown(tokens: &[Token], path: &str) -> bool {
+    let through_stars = |mut at: Vec<bool>| {
+        for (place, token) in tokens.iter().enumerate() {
+            at[place + 1] |= at[place] && *token == Token::Many;
+        }
+        at
+    };
+    let mut at = vec![false; tokens.len() + 1];
+    at[0] = true;
+    at = through_stars(at);
+    for part in path.split_inclusive('/') {
+        let hidden = is_hidden(part.trim_end_matches('/'));
+        for (nth, c) in part.chars().enumerate() {
+            let must_name = hidden && nth == 0;
+            let mut next = vec![false; tokens.len() + 1];
+            for (place, token) in tokens.iter().enumerate().filter(|(place, _)| at[*place]) {
+                match token {
+                    Token::Many => next[place] |= !must_name,
+                    Token::One => next[place + 1] |= !must_name,
+                    Token::Char(own) => next[place + 1] |= *own == c,
+                }
+            }
+            at = through_stars(next);
+        }
+    }
+    at[tokens.len()]
+}
+
+/// Whether a part of a path is hidden by its name.
+fn is_hidden(part: &str) -> bool {
+    part.starts_with('.') && !matches!(part, "." | "..")
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Pattern, escape};
@@ -214,6 +266,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_hidden_in_a_path_is_matched_by_a_dot_of_the_pattern_only() {
+        let table = [
+            ("src/*", "src/a/b.rs", true),
+            ("src/*", "src/a..b/c.", true),
+            ("src/*", "src/.git/config", false),
+            ("src/*", "src/a/.envrc", false),
+            ("src/?git/*", "src/.git/config", false),
+            ("src/.*", "src/.envrc", true),
+            ("src/.*", "src/.a/.git/config", false),
+            ("src/.git/*", "src/.git/hooks/x", true),
+            (r"src/\.git/*", "src/.git/hooks/x", true),
+            ("*.env", "a/.env", true),
+            ("*.json", ".agents/permissions.json", false),
+            ("*/.github/*", "a/.github/b", true),
+            ("*/x*", "a/.x/x", false),
+            ("/home/me/*", "/home/me/.bashrc", false),
+            ("~/.config/x/*", "~/.config/x/y", true),
+            ("a *", "a", true),
+            ("*", ".git/config", true),
+            ("?", ".", true),
+        ];
+        for (pattern, path, expected) in table {
+            let matched = Pattern::new(pattern).matches_path(path);
+            assert_eq!(matched, expected, "{pattern:?} on {path:?}");
+        }
+    }
+
+    #[test]
     fn many_stars_on_a_long_text_end_soon() {
         let pattern = Pattern::new(&"*a".repeat(200));
         assert!(!pattern.matches(&"a".repeat(20_000).replace("aa", "ab").replace('a', "b")));
@@ -226,6 +306,12 @@ mod tests {
             prop_assert!(pattern.matches(&text));
             prop_assert_eq!(pattern.literal(), Some(text.clone()));
             prop_assert_eq!(pattern.matches(&other), text == other);
+        }
+
+        #[test]
+        fn a_path_where_nothing_is_hidden_is_matched_as_any_text(pattern in "[ab/*?]{0,8}", path in "[ab/]{0,8}") {
+            let pattern = Pattern::new(&pattern);
+            prop_assert_eq!(pattern.matches_path(&path), pattern.matches(&path));
         }
 
         #[test]

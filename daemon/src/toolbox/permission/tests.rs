@@ -686,6 +686,43 @@ fn a_wide_grant_is_held_to_what_a_rule_is_held_to() {
 }
 
 #[test]
+fn a_pattern_covers_what_is_hidden_only_by_its_name() {
+    let rules = json!({"write": {"src/*": "allow", "/opt/*": "allow", ".github/*": "allow"}});
+    let hidden = [
+        "src/.git/hooks/pre-commit",
+        "src/a/.git/config",
+        "src/.envrc",
+        "src/.agents/permissions.json",
+        "src/../src/./.cargo/config.toml",
+        "/opt/.x",
+        ".github/.git/x",
+    ];
+    let by_rule = user(&rules);
+    let granted = user(&json!({}))
+        .with_grant("write", "src/*")
+        .with_grant("write", "/opt/*")
+        .with_grant("write", ".github/*");
+    let write_to = |permissions: &Permissions, path: &str| {
+        judge(permissions, &write(), &json!({"path": path}))
+    };
+    for permissions in [&by_rule, &granted] {
+        for path in hidden {
+            assert_eq!(write_to(permissions, path), Ask, "{path}");
+        }
+        for path in ["src/a.rs", "/opt/x", ".github/workflows/x.yml"] {
+            assert_eq!(write_to(permissions, path), Allow, "{path}");
+        }
+        let named = permissions.with_grant("write", "src/.cargo/*");
+        assert_eq!(write_to(&named, "src/.cargo/config.toml"), Allow);
+    }
+    for all in [json!({"write": "allow"}), json!({"write": {"*": "allow"}})] {
+        assert_eq!(write_to(&user(&all), ".git/config"), Allow, "{all}");
+    }
+    let reads = user(&json!({"read": {"src/*": "allow"}}));
+    assert_eq!(judge(&reads, &read(), &json!({"path": "src/.x"})), Allow);
+}
+
+#[test]
 fn what_is_suggested_allows_the_call_and_nothing_that_is_hidden_behind_it() {
     let permissions = user(&json!({"execute": {"ls *": "allow"}}));
     let of = |line: &str| {

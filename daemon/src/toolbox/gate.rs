@@ -8,7 +8,7 @@
 use super::hook::{Hook, HookCall};
 use super::permission::Permissions;
 use super::result::{Cause, DEEPEST, Failure, finish, is_deeper};
-use super::tool::{Call, Handler, Tool};
+use super::tool::{Call, Change, Handler, Tool};
 use super::{BoxFuture, CallPort, Question, Toolbox, Via};
 use futures_util::FutureExt;
 use protocol::approval::Answer;
@@ -225,25 +225,42 @@ impl Gate {
             .await;
         let tool = self.tool.name().to_owned();
         // What is forbidden is not even looked at.
-        if judgement.policy != Policy::Deny {
-            self.tell_change().await?;
+        if judgement.policy == Policy::Deny {
+            return Err(Failure::Forbidden { tool });
         }
-        match judgement.policy {
-            Policy::Allow => Ok(()),
-            Policy::Deny => Err(Failure::Forbidden { tool }),
-            Policy::Ask => self.ask(&judgement.why).await,
+        let change = self.change().await?;
+        if let Some(change) = &change {
+            self.run.port.changing(&self.run.call, change.clone());
+        }
+        if judgement.policy == Policy::Ask {
+            self.ask(&judgement.why).await?;
+            self.still(change.as_ref()).await?;
+        }
+        Ok(())
+    }
+
+    /// What it makes of a file that is there, by how that is now.
+    async fn change(&self) -> Result<Option<Change>, Failure> {
+        match self.tool.preview {
+            Some(preview) => {
+                let preview = preview(self.call(), Map::clone(&self.arguments));
+                self.unless_cancelled(preview).await
+            }
+            None => Ok(None),
         }
     }
 
-    async fn tell_change(&self) -> Result<(), Failure> {
-        let Some(preview) = self.tool.preview else {
+    /// A yes is for what was told: a file that became another meanwhile is not written over unseen.
+    async fn still(&self, told: Option<&Change>) -> Result<(), Failure> {
+        let now = self.change().await?;
+        if now.as_ref().map(|now| now.stamp) == told.map(|told| told.stamp) {
             return Ok(());
-        };
-        let preview = preview(self.call(), Map::clone(&self.arguments));
-        if let Some(change) = self.unless_cancelled(preview).await? {
-            self.run.port.changing(&self.run.call, change);
         }
-        Ok(())
+        let path = self.arguments.get("path").and_then(Value::as_str);
+        Err(Failure::Changed {
+            tool: self.tool.name().to_owned(),
+            path: path.unwrap_or("the file").to_owned(),
+        })
     }
 
     async fn ask(&self, why: &str) -> Result<(), Failure> {
@@ -397,6 +414,7 @@ impl Gate {
             Failure::Unknown { .. }
             | Failure::Invalid(_)
             | Failure::Withdrawn { .. }
+            | Failure::Changed { .. }
             | Failure::Cancelled
             | Failure::NotRecorded { .. }
             | Failure::TooDeep { .. } => failure.result(),

@@ -52,6 +52,8 @@ pub enum Failure {
     },
     /// The question was withdrawn.
     Withdrawn { tool: String, why: String },
+    /// The file became another while the question waited, so that what was agreed to is not what would happen.
+    Changed { tool: String, path: String },
     /// The handler or a hook raised.
     Raised(String),
     /// The handler or a hook panicked.
@@ -94,6 +96,10 @@ impl Failure {
             Self::Withdrawn { tool, why } => {
                 format!("the question about {tool} was withdrawn: {why}")
             }
+            Self::Changed { tool, path } => format!(
+                "cannot {tool} {path}: it was changed by somebody else while the question about this call waited, and \
+                 nothing was written; read it and try again"
+            ),
             Self::Raised(message) => message.clone(),
             Self::Panicked { what, detail } => format!("{what} failed: {detail}"),
             Self::Cancelled => "cancelled".to_owned(),
@@ -109,6 +115,7 @@ impl Failure {
         match self {
             Self::Cancelled => Some("cancelled"),
             Self::NotRecorded { .. } => Some("storage"),
+            Self::Changed { .. } => Some("changed"),
             Self::Unknown { .. }
             | Self::Invalid(_)
             | Self::Forbidden { .. }
@@ -127,6 +134,7 @@ impl Failure {
             Self::Invalid(_) => ("invalid_parameters", Origin::Parameters),
             Self::Forbidden { .. } | Self::Refused { .. } => ("denied", Origin::Handler),
             Self::Withdrawn { .. } => ("withdrawn", Origin::Handler),
+            Self::Changed { .. } => ("changed", Origin::Handler),
             Self::Raised(_) | Self::Panicked { .. } => (FAILED, Origin::Handler),
             Self::Cancelled => ("cancelled", Origin::Handler),
             Self::NotRecorded { .. } => ("storage", Origin::Handler),

@@ -9,6 +9,7 @@ use protocol::tool::{Definition, Function, FunctionTag, ProvidedTool};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -80,15 +81,20 @@ pub struct Change {
     pub diff: Option<String>,
     /// In how many places the same is done, of a call that replaces a piece.
     pub places: Option<u64>,
+    /// The same as long as nothing has changed that a person who agreed to this would have to know.
+    pub stamp: u64,
 }
 
 impl Change {
-    /// Of a file of which nothing more is told.
-    pub fn of(size: u64) -> Self {
+    /// Of a file of which nothing more is told, and what the call does depends on.
+    pub fn of(size: u64, depends_on: impl Hash) -> Self {
+        let mut stamp = DefaultHasher::new();
+        depends_on.hash(&mut stamp);
         Self {
             size,
             diff: None,
             places: None,
+            stamp: stamp.finish(),
         }
     }
 }

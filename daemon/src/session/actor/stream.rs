@@ -83,7 +83,9 @@ impl Actor {
             }
             Piece::Changing { call, change } => {
                 let turn = self.turn_of_call(&call, before)?;
-                let Change { size, diff, places } = change;
+                let Change {
+                    size, diff, places, ..
+                } = change;
                 let kind = EventKind::Changing {
                     call,
                     size,

@@ -55,10 +55,15 @@ async fn preview(call: Call, arguments: Arguments) -> Option<Change> {
         let content = read(&path, &shown)?;
         let places = meant_places(&content, &old, &new, meant, &shown)?;
         let ranges: Vec<_> = places.iter().map(|at| *at..at + old.len()).collect();
+        let diff = change::at_places(&content, &ranges, &new);
+        // What is elsewhere in the file stays, so it may become something else meanwhile, and move these lines.
+        let lines = diff.iter().flat_map(|diff| diff.lines());
+        let replaced: Vec<_> = lines.filter(|line| line.starts_with(['+', '-'])).collect();
+        let change = Change::of(content.len() as u64, (places.len(), replaced));
         Ok(Change {
-            diff: change::at_places(&content, &ranges, &new),
+            diff,
             places: Some(places.len() as u64),
-            ..Change::of(content.len() as u64)
+            ..change
         })
     };
     // What cannot be looked at is told when it is edited.

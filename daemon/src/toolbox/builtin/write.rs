@@ -34,16 +34,18 @@ async fn preview(call: Call, arguments: Arguments) -> Option<Change> {
         let (mut file, data) = file::open(&path, &shown)?;
         let size = data.len();
         if size > COMPARED || new.len() as u64 > COMPARED {
-            return Ok(Some(Change::of(size)));
+            let written = data.modified().ok();
+            return Ok(Some(Change::of(size, (written, size))));
         }
         let mut old = Vec::new();
         file.read_to_end(&mut old)
             .map_err(|error| file::cannot("read", &shown, &error))?;
+        let change = Change::of(size, &old);
         Ok((old != new.as_bytes()).then(|| Change {
             diff: String::from_utf8(old)
                 .ok()
                 .and_then(|old| change::whole(&old, &new)),
-            ..Change::of(size)
+            ..change
         }))
     };
     // What cannot be looked at is told when it is written.

@@ -258,10 +258,15 @@ impl Permissions {
             rules: self.rules_and_grants(tool, &names),
         };
         let opinion = self.opinion(&asked);
-        Judgement {
-            policy: self.closed(opinion.policy),
-            why: self.reason(opinion),
+        let policy = self.closed(opinion.policy);
+        let mut why = self.reason(opinion);
+        if policy == Policy::Ask {
+            for led in asked.places.iter().filter_map(Place::led) {
+                why.push_str("; ");
+                why.push_str(&led);
+            }
         }
+        Judgement { policy, why }
     }
 
     fn rules<'a>(&'a self, names: &'a [&str]) -> Vec<Standing<'a>> {

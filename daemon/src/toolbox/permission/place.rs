@@ -59,6 +59,25 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Where links lead it, for a person who sees it as it is written; none where it is what it looks like.
+    pub fn led(&self) -> Option<String> {
+        let (real, written) = (&self.real, &self.written);
+        let same = real.absolute == written.absolute
+            || real.relative.is_some() && real.relative == written.relative;
+        let shown = written.shown();
+        match real.absolute.as_str() {
+            _ if same => None,
+            "?" => Some(format!("where {shown} leads cannot be told")),
+            target if self.inside => Some(format!(
+                "{shown} leads to {}",
+                real.relative.as_deref().unwrap_or(target)
+            )),
+            target => Some(format!("{shown} leads to {target}, outside the workspace")),
+        }
+    }
+}
+
 impl Names {
     fn new(path: &Path, cwd: &Path, home: Option<&Path>) -> Self {
         let below = |root: &Path| {

@@ -48,9 +48,17 @@ impl From<&protocol::approval::Approval> for Question {
             why: waiting.why.clone(),
             patterns: waiting.patterns.clone(),
             of_program: false,
-            change: None,
+            change: change_of(waiting),
         }
     }
+}
+
+fn change_of(waiting: &protocol::approval::Approval) -> Option<Diff> {
+    let mut diff = Diff::of(&waiting.arguments)?;
+    if let Some(change) = &waiting.change {
+        diff.replaces(change.size, change.diff.as_deref(), change.places);
+    }
+    Some(diff)
 }
 
 /// What a person answered.
@@ -190,8 +198,13 @@ impl Question {
         }
         if !self.why.is_empty() {
             out.push_str("\n  ");
-            // It may repeat what would run, which stands above in full.
-            out.push_str(&paint.dress(Part::Quiet, &clip_middle(&spell_out(&self.why), WHY)));
+            let why = spell_out(&self.why);
+            // Of a command it may repeat what would run, which stands above in full; of a file it says where that is.
+            let why = match self.arguments.get("path") {
+                Some(_) => why,
+                None => clip_middle(&why, WHY),
+            };
+            out.push_str(&paint.dress(Part::Quiet, &why));
         }
         out
     }

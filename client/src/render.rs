@@ -394,7 +394,9 @@ impl Renderer {
     /// A question with what earlier events told of its call.
     pub(crate) fn knows(&self, mut question: Question) -> Question {
         question.of_program = self.calls.is_of_program(&question.call);
-        question.change = self.calls.change_of(&question.call).cloned();
+        if let Some(change) = self.calls.change_of(&question.call) {
+            question.change = Some(change.clone());
+        }
         question
     }
 

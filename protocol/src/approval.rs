@@ -27,8 +27,25 @@ pub struct Approval {
     /// Patterns that an answer for the session or for good may give, the likeliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<String>,
+    /// What it makes of a file that is there, as its `changing` told; none for one that is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<FileChange>,
     /// Since when, in milliseconds since the Unix epoch.
     pub asked_at: u64,
+}
+
+/// What a call makes of a file that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileChange {
+    /// Bytes of the file as it is.
+    pub size: u64,
+    /// The hunks of a unified diff, without a head; none where a side is no text or is large, or the diff is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// In how many places, of a call that replaces a piece of the file by another (`edit`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<u64>,
 }
 
 /// Yes or no.

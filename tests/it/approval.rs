@@ -2,6 +2,7 @@
 
 use harness::client::TestClient;
 use harness::daemon::TestDaemon;
+use harness::dwell::Dwell;
 use harness::events::Events;
 use serde_json::{Value, json};
 use std::sync::{Arc, Barrier};
@@ -390,12 +391,20 @@ fn files_are_offered_with_their_folder_and_what_a_folder_allows_ends_at_its_wall
         "src/../c.txt",
         "../src/d.txt",
         ".agents/permissions.json",
+        "src/.git/hooks/pre-commit",
+        "src/deep/.envrc",
     ] {
         client.start(&session, &writes(path));
         let asked = client.until_type("approval_asked").last().clone();
         client.answer(&asked["approval"], "deny").unwrap();
         client.until_ended();
     }
+    client.start(&session, &writes("src/.envrc"));
+    let asked = client.until_type("approval_asked").last().clone();
+    let why = asked["why"].to_string();
+    assert!(why.contains("does not name"), "{why}");
+    assert_eq!(asked["patterns"], json!(["src/.envrc"]));
+    client.answer(&asked["approval"], "deny").unwrap();
 }
 
 #[test]
@@ -577,6 +586,134 @@ fn a_question_about_a_file_that_is_there_is_preceded_by_what_becomes_of_it() {
     assert_eq!(ask(fails, "deny"), Vec::<Value>::new());
     let told = ask(r#"do write {"path": "blob", "content": "one\n"}"#, "deny");
     assert_eq!((&told[0]["size"], told[0].get("diff")), (&json!(4), None));
+}
+
+#[test]
+fn a_file_that_changes_while_the_question_waits_is_not_written_over() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    let mut meanwhile = |script: &str, path: &str, content: &str| {
+        client.start(&session, script);
+        let asked = client.until_type("approval_asked").last().clone();
+        daemon.write(path, content);
+        client.answer(&asked["approval"], "allow").expect("taken");
+        client.until_ended().one("done")["result"].clone()
+    };
+    let over = r#"do write {"path": "a.txt", "content": "a\nX\nc\n"}"#;
+    for (before, then) in [
+        (Some("a\nb\nc\n"), "an hour\nof work\n"),
+        (Some("a\nX\nc\n"), "more\n"),
+        (None, "new\n"),
+    ] {
+        match before {
+            Some(before) => drop(daemon.write("a.txt", before)),
+            None => std::fs::remove_file(daemon.work().join("a.txt")).unwrap(),
+        }
+        let result = meanwhile(over, "a.txt", then);
+        assert_eq!(result["code"], "changed", "{result}");
+        let error = result["error"].as_str().unwrap();
+        assert!(
+            error.contains("a.txt") && error.contains("read it"),
+            "{error}"
+        );
+        assert_eq!(daemon.read("a.txt"), then);
+    }
+    let result = meanwhile(over, "b.txt", "another");
+    assert_eq!(result["ok"], true, "{result}");
+    daemon.write("e.txt", "keep\nold 1\nkeep\n");
+    let edit = r#"do edit {"path": "e.txt", "old": "old", "new": "new"}"#;
+    let result = meanwhile(edit, "e.txt", "keep\nold 2, other\nkeep\n");
+    assert_eq!(result["code"], "changed", "{result}");
+    let result = meanwhile(edit, "e.txt", "one more\nkept\nold 2, other\nkeep\n");
+    assert_eq!(
+        result["ok"], true,
+        "what it replaces is as it was: {result}"
+    );
+    assert_eq!(daemon.read("e.txt"), "one more\nkept\nnew 2, other\nkeep\n");
+}
+
+#[test]
+fn a_question_about_a_link_says_where_that_leads() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    let out = daemon.work().parent().unwrap().join("elsewhere");
+    std::fs::create_dir_all(&out).unwrap();
+    daemon.write("src/real.txt", "");
+    let link = |to: &std::path::Path, name: &str| {
+        std::os::unix::fs::symlink(to, daemon.work().join("src").join(name)).unwrap();
+    };
+    link(&out.join("secret"), "link");
+    link(&out, "dir");
+    link(std::path::Path::new("real.txt"), "inner");
+    let out = std::fs::canonicalize(&out).unwrap();
+    let out = out.to_str().unwrap();
+    for (path, leads) in [
+        (
+            "src/link",
+            Some(format!(
+                "src/link leads to {out}/secret, outside the workspace"
+            )),
+        ),
+        (
+            "src/dir/new/x",
+            Some(format!("leads to {out}/new/x, outside the workspace")),
+        ),
+        (
+            "src/inner",
+            Some("src/inner leads to src/real.txt".to_owned()),
+        ),
+        ("src/plain", None),
+    ] {
+        client.start(&session, &writes(path));
+        let asked = client.until_type("approval_asked").last().clone();
+        let why = asked["why"].as_str().unwrap();
+        match leads {
+            Some(leads) => assert!(why.ends_with(&leads), "{path}: {why}"),
+            None => assert!(!why.contains("leads"), "{path}: {why}"),
+        }
+        client.answer(&asked["approval"], "deny").unwrap();
+        client.until_ended();
+    }
+}
+
+#[test]
+fn whoever_asks_what_waits_is_told_what_becomes_of_the_file_also_after_a_crash() {
+    let mut daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    client.attach(&session, None);
+    daemon.write("there.txt", "one\ntwo\nthree\n");
+    let over = r#"do write {"path": "there.txt", "content": "one\n2\nthree\n"}"#;
+    client.start(&session, over);
+    client.until_type("approval_asked");
+    let change = json!({"size": 14, "diff": "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"});
+    let listed = client.call("approval/list", json!({}));
+    assert_eq!(listed[0]["change"], change, "{listed}");
+    let now = client.call("session/get", json!({"session": session}));
+    assert_eq!(now["approvals"][0]["change"], change, "{now}");
+    daemon.kill9();
+    daemon.restart();
+    let mut client = daemon.client();
+    client.call("session/get", json!({"session": session}));
+    let listed = client.call("approval/list", json!({}));
+    assert_eq!(listed[0]["change"], change, "{listed}");
+    let cli = Dwell::new(&daemon).args(["approvals"]).run().stdout;
+    assert!(cli.contains("- two") && cli.contains("+ 2"), "{cli}");
+    let approval = listed[0]["approval"].clone();
+    client.attach(&session, None);
+    client.answer(&approval, "allow").unwrap();
+    client.until_ended();
+    client.start(
+        &session,
+        r#"do write {"path": "fresh.txt", "content": "one\n"}"#,
+    );
+    client.until_type("approval_asked");
+    let listed = client.call("approval/list", json!({}));
+    assert_eq!(listed[0].get("change"), None, "{listed}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod turn;
 use super::conversation::{Assistant, Conversation, History};
 use super::told::{Told, prompt_with};
 use crate::turn::compaction::estimate;
-use protocol::approval::{Answer, Approval};
+use protocol::approval::{Answer, Approval, FileChange};
 use protocol::event::{Event, EventKind, TurnStatus};
 use protocol::id::{ApprovalId, CallId, MessageId, QueuedId, SessionId, TurnId};
 use protocol::session::{Queued, SessionState};
@@ -92,6 +92,8 @@ pub struct OpenCall {
     pub by_program: bool,
     /// Whether its result goes to the model with the next prompt.
     pub tell: bool,
+    /// What it makes of a file, told before its question.
+    pub change: Option<FileChange>,
     /// What its program made, as far as that has ended.
     pub made: Vec<Made>,
 }
@@ -230,6 +232,7 @@ impl State {
             | EventKind::Unsaid { .. }
             | EventKind::Signed { .. } => self.apply_message(event),
             EventKind::Doing { .. }
+            | EventKind::Changing { .. }
             | EventKind::CallStarted { .. }
             | EventKind::Done { .. }
             | EventKind::ApprovalAsked { .. }
@@ -265,7 +268,6 @@ impl State {
             | EventKind::Cleared
             | EventKind::Replaced { .. } => self.apply_context(event),
             EventKind::ToolOutput { .. }
-            | EventKind::Changing { .. }
             | EventKind::Notice { .. }
             | EventKind::Retrying { .. }
             | EventKind::CommandOutput { .. }

@@ -9,6 +9,7 @@ use protocol::event::{Event, EventKind, Level, TurnStatus};
 use protocol::id::{CallId, SessionId};
 use protocol::session::Session;
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use tokio_util::sync::CancellationToken;
 
 /// How deep tasks may start tasks.
@@ -53,6 +54,7 @@ pub(super) async fn run(
         parent,
         call: task.call,
         child: child.id.clone(),
+        changes: HashMap::new(),
         ended: false,
         sessions,
     };
@@ -87,6 +89,8 @@ struct Watch {
     parent: Handle,
     call: CallId,
     child: SessionId,
+    /// What calls make of files, until they ask.
+    changes: HashMap<CallId, EventKind>,
     ended: bool,
 }
 
@@ -123,7 +127,7 @@ impl Watch {
     }
 
     /// Questions, their answers and what else people should see, as the parent's own.
-    async fn pass_on(&self, event: &Event) -> SessionResult<()> {
+    async fn pass_on(&mut self, event: &Event) -> SessionResult<()> {
         match &event.kind {
             EventKind::Doing {
                 name, arguments, ..
@@ -132,16 +136,34 @@ impl Watch {
                 let text = format!("task {}: {text}", self.child);
                 self.parent.notice(*level, &text);
             }
+            // Of a call that asks nobody it would be taken for that of the next one that does.
+            EventKind::Changing { call, .. } => {
+                self.changes.insert(call.clone(), event.kind.clone());
+            }
+            EventKind::Done { call, .. } => {
+                self.changes.remove(call);
+            }
             kind => {
-                if let Some(kind) = for_parent(kind, &self.child, &self.call) {
-                    let call = self.call.clone();
-                    self.parent
-                        .ask(|reply| Msg::Relay(call, kind, reply))
-                        .await?;
+                if let EventKind::ApprovalAsked { call, .. } = kind
+                    && let Some(change) = self.changes.remove(call)
+                {
+                    self.relay(&change).await?;
                 }
+                self.relay(kind).await?;
             }
         }
         Ok(())
+    }
+
+    async fn relay(&self, kind: &EventKind) -> SessionResult<()> {
+        match for_parent(kind, &self.child, &self.call) {
+            Some(kind) => {
+                let call = self.call.clone();
+                let told = self.parent.ask(|reply| Msg::Relay(call, kind, reply));
+                told.await
+            }
+            None => Ok(()),
+        }
     }
 }
 

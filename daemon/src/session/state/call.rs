@@ -4,7 +4,7 @@
 use super::{Answered, Made, OpenCall, Repeat, State, number};
 use crate::session::told::Told;
 use crate::toolbox::Via;
-use protocol::approval::Approval;
+use protocol::approval::{Approval, FileChange};
 use protocol::event::{Event, EventKind};
 use protocol::id::CallId;
 use serde_json::{Map, Value};
@@ -30,6 +30,19 @@ impl State {
                 self.call_started(call);
             }
             EventKind::Done { call, result, ms } => self.done(call, result, *ms),
+            EventKind::Changing {
+                call,
+                size,
+                diff,
+                places,
+            } => self.changing(
+                call,
+                FileChange {
+                    size: *size,
+                    diff: diff.clone(),
+                    places: *places,
+                },
+            ),
             EventKind::ApprovalAsked { .. } => self.asked(event),
             EventKind::ApprovalAnswered {
                 approval,
@@ -93,6 +106,7 @@ impl State {
             started: false,
             tell: *tell,
             by_program: via.as_deref() == Some(Via::Code.as_str()),
+            change: None,
             made: Vec::new(),
         });
     }
@@ -168,6 +182,19 @@ impl State {
         turn.repeat.as_ref().filter(same).map_or(0, |r| r.times) + 1
     }
 
+    /// Before the call's question; or beside it, where that was put before a restart.
+    fn changing(&mut self, call: &CallId, change: FileChange) {
+        let Some(open) = self.open_mut(call) else {
+            return;
+        };
+        open.change = Some(change.clone());
+        let name = open.name.clone();
+        let own = |asked: &&mut Approval| asked.call == *call && asked.tool == name;
+        if let Some(asked) = self.approvals.values_mut().find(own) {
+            asked.change = Some(change);
+        }
+    }
+
     fn asked(&mut self, event: &Event) {
         let EventKind::ApprovalAsked {
             approval,
@@ -181,6 +208,7 @@ impl State {
             return;
         };
         self.counters.approvals = self.counters.approvals.max(number(approval.as_str()));
+        let change = self.open_mut(call).and_then(|open| open.change.take());
         let asked = Approval {
             approval: approval.clone(),
             session: event.session.clone(),
@@ -189,6 +217,7 @@ impl State {
             arguments: arguments.clone(),
             why: why.clone(),
             patterns: patterns.clone(),
+            change,
             asked_at: event.at,
         };
         self.approvals.insert(approval.clone(), asked);

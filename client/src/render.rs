@@ -5,6 +5,7 @@ mod call;
 pub(crate) mod code;
 pub(crate) mod diff;
 mod fold;
+mod line;
 mod markdown;
 pub(crate) mod results;
 mod rich;
@@ -14,10 +15,13 @@ pub(crate) mod words;
 use crate::approval::Question;
 use crate::paint::{Paint, Part, spell_out, tame};
 use breaker::Breaker;
+pub(crate) use call::went_well;
 use call::{Calls, Look, Told};
 pub(crate) use fold::{Folded, What, thought_rows};
-use protocol::approval::{Answer, Scope};
-use protocol::event::{Event, EventKind, Level, TurnStatus};
+use line::{answered, ended, notice};
+use protocol::approval::Answer;
+use protocol::event::{Event, EventKind};
+use protocol::id::ApprovalId;
 use results::Results;
 pub(crate) use rich::Thoughts;
 use rich::{Rich, prompt_rows, quiet_image, whole_rows};
@@ -85,6 +89,8 @@ pub(crate) struct Renderer {
     /// Whether the running turn has shown any reply.
     replied: bool,
     calls: Calls,
+    /// Questions about people's own commands.
+    typed: Vec<ApprovalId>,
 }
 
 impl Renderer {
@@ -100,6 +106,7 @@ impl Renderer {
             at_line_start: true,
             replied: false,
             calls: Calls::new(Results::from_env()),
+            typed: Vec::new(),
         }
     }
 
@@ -146,7 +153,7 @@ impl Renderer {
     /// What goes on: rows that the next event may change. `now` is the time of day in milliseconds.
     pub(crate) fn live(&mut self, now: u64) -> Vec<String> {
         let Some(rich) = &mut self.rich else {
-            return Vec::new();
+            return self.calls.unannounced(self.paint);
         };
         let mut rows = rich.live(self.paint).to_vec();
         rows.extend(self.calls.live(self.paint, rich.room, now));
@@ -187,7 +194,11 @@ impl Renderer {
             other => {
                 let line = self.line(event);
                 // A call has no line of its own before it is over, and ends what was said before it all the same.
-                let ends = matches!(other, EventKind::TurnEnded { .. } | EventKind::Doing { .. });
+                // A person's own command has nothing to do with what is being said.
+                let ends = matches!(
+                    other,
+                    EventKind::TurnEnded { .. } | EventKind::Doing { tell: false, .. }
+                );
                 if line.is_some() || ends {
                     self.end_line(&mut out);
                 }
@@ -292,6 +303,7 @@ impl Renderer {
                 arguments,
                 parent,
                 via,
+                tell,
                 ..
             } => {
                 let look = self.look();
@@ -300,6 +312,8 @@ impl Renderer {
                     arguments,
                     parent: parent.as_ref(),
                     via: via.as_deref(),
+                    turn: event.turn.as_ref(),
+                    tell: *tell,
                 };
                 self.calls.begin(look, event.seq, call, told)
             }
@@ -311,6 +325,18 @@ impl Renderer {
                 }
                 Some(lines)
             }
+            // Who typed it answers by that. Where there is room to draw, what waits is shown as long as it waits.
+            EventKind::ApprovalAsked { approval, call, .. }
+                if self.rich.is_some() && self.calls.is_of_person(call) =>
+            {
+                self.typed.push(approval.clone());
+                None
+            }
+            EventKind::ApprovalAnswered {
+                approval,
+                answer: Answer::Allow,
+                ..
+            } if self.typed.contains(approval) => None,
             EventKind::ApprovalAsked { .. } => {
                 let question = self.knows(Question::of(event)?);
                 let text = question.text(paint);
@@ -372,7 +398,7 @@ impl Renderer {
                 spell_out(pattern).replace('\n', "\\n")
             )),
             EventKind::TurnEnded { status, reply } => {
-                self.calls.clear();
+                self.calls.clear(event.turn.as_ref());
                 ended(paint, *status, reply, self.replied)
             }
             EventKind::Saying { .. }
@@ -427,51 +453,6 @@ fn prompt_line(paint: Paint, text: &str, client: Option<&str>) -> String {
             format!("{line}  {by}")
         }
         _ => line,
-    }
-}
-
-fn answered(answer: Answer, scope: Scope, by: &str, reason: Option<&str>) -> String {
-    let by = tame(by);
-    match (answer, scope) {
-        (Answer::Allow, Scope::Call) => format!("  allowed by {by}"),
-        (Answer::Allow, Scope::Program) => format!("  allowed for this program by {by}"),
-        (Answer::Allow, Scope::Session) => format!("  allowed for this session by {by}"),
-        (Answer::Allow, Scope::Always) => format!("  allowed for good by {by}"),
-        (Answer::Deny, _) => match reason {
-            Some(reason) => format!("  denied by {by}: {}", tame(reason)),
-            None => format!("  denied by {by}"),
-        },
-    }
-}
-
-fn notice(paint: Paint, level: Level, text: &str) -> String {
-    let text = tame(text);
-    match level {
-        Level::Info => paint.dress(Part::Quiet, &text),
-        Level::Warning => paint.dress(Part::Ask, &format!("warning: {text}")),
-        Level::Error => paint.dress(Part::Bad, &format!("error: {text}")),
-    }
-}
-
-/// How a turn ended, where its reply did not say it already.
-fn ended(paint: Paint, status: TurnStatus, reply: &str, replied: bool) -> Option<String> {
-    let reply = tame(reply);
-    let reply = reply.trim_end();
-    match status {
-        TurnStatus::Completed if replied || reply.is_empty() => None,
-        TurnStatus::Completed => Some(reply.into()),
-        TurnStatus::Cancelled => Some(paint.dress(Part::Bad, "cancelled")),
-        TurnStatus::Failed
-        | TurnStatus::MaxRounds
-        | TurnStatus::Refused
-        | TurnStatus::Interrupted => {
-            let said = if reply.is_empty() {
-                status.as_str()
-            } else {
-                reply
-            };
-            Some(paint.dress(Part::Bad, said))
-        }
     }
 }
 

@@ -61,6 +61,7 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     let mut session = session;
     let mut console = None;
+    let mut bad = None;
     for wrong in settings::misread() {
         out::note(&format!("warning: {wrong}"))?;
     }
@@ -76,7 +77,7 @@ pub(crate) async fn run(
         }
         let left = match &mut console {
             Some(console) => talk::run(Rc::clone(&link), &session, console, opening.take()).await?,
-            None => plain::run(Rc::clone(&link), &session, opening.take()).await?,
+            None => plain::run(Rc::clone(&link), &session, opening.take(), &mut bad).await?,
         };
         match left {
             Leave::Detach => {

@@ -24,7 +24,9 @@ fn a_command_of_ones_own_runs_where_nothing_can_be_drawn() {
         .args(["attach", &session])
         .stdin("!echo piped > made; cat made\nsay what was that\n")
         .ok();
-    assert!(played.contains("piped\n"), "{played}");
+    let together = "-> execute echo piped > made; cat made\n  piped\n  ok ";
+    assert!(played.contains(together), "{played}");
+    assert_eq!(played.matches("piped\n").count(), 1, "{played}");
     assert_eq!(daemon.read("made"), "piped\n");
     let params = json!({"session": session, "line": "/context json"});
     let read = client.call("command/run", params)["output"].to_string();
@@ -47,7 +49,47 @@ fn a_command_of_ones_own_runs_where_nothing_can_be_drawn() {
     tmux.press("dumb", "C-c");
     tmux.shows("dumb", "cancelled");
     tmux.type_line("dumb", "!echo still here");
-    tmux.shows("dumb", "\nstill here\n");
+    tmux.shows("dumb", "\n  still here\n  ok ");
+}
+
+#[test]
+fn what_is_typed_while_a_plain_turn_runs_is_queued_and_a_cancel_says_what_was_not_sent() {
+    let name =
+        "what_is_typed_while_a_plain_turn_runs_is_queued_and_a_cancel_says_what_was_not_sent";
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let session = client.session(&daemon.work());
+    let Some(tmux) = Tmux::start(&daemon) else {
+        return skip(name, WHY);
+    };
+    let line = command(&daemon, &format!("attach {session}"));
+    tmux.open("dumb", &line.replace("TERM=xterm-256color", "TERM=dumb"));
+    until_true("the terminal to be attached", SOON, || {
+        client.call("session/get", json!({"session": session}))["clients"] == 1
+    });
+    tmux.type_line("dumb", "say begun\nwait 600000");
+    tmux.type_line("dumb", "wait 600000");
+    tmux.type_line("dumb", "say never");
+    tmux.shows("dumb", ": say never\n");
+    tmux.press("dumb", "C-c");
+    tmux.shows("dumb", "\nnot sent: say never\n");
+    let queue = client.call("queue/list", json!({"session": session}));
+    assert_eq!(queue, json!([]), "nothing waits unseen");
+    // Behind a command of one's own, and behind a turn that goes on to its end.
+    tmux.type_line(
+        "dumb",
+        "!until [ -e over ]; do sleep 0.05; done; echo was here",
+    );
+    tmux.type_line("dumb", "say meanwhile");
+    tmux.shows("dumb", "\nmeanwhile\n");
+    daemon.write("over", "");
+    tmux.shows("dumb", "\n  was here\n");
+    tmux.type_line("dumb", "do execute {\"command\": \"true\"}");
+    tmux.shows("dumb", "allow? ");
+    tmux.press("dumb", "C-c");
+    tmux.shows("dumb", "question withdrawn");
+    tmux.type_line("dumb", "say and on");
+    tmux.shows("dumb", "\nand on\n");
 }
 
 #[test]
@@ -109,7 +151,7 @@ fn a_fresh_session_plays_the_lines_that_are_piped_in() {
 }
 
 #[test]
-fn lines_that_are_piped_in_end_as_the_first_turn_that_did_not_end_well() {
+fn lines_that_are_piped_in_end_as_the_last_of_them_that_did_not_end_well() {
     let daemon = TestDaemon::start();
     let id = daemon.client().session(&daemon.work());
     let attach = |lines: &str| {
@@ -120,8 +162,19 @@ fn lines_that_are_piped_in_end_as_the_first_turn_that_did_not_end_well() {
     let (code, stdout) = attach("fail boom\nsay and on\n");
     assert_eq!(code, Some(1), "{stdout}");
     assert!(stdout.contains("and on"), "all lines are played: {stdout}");
+    for line in ["!false", "!exit 7", "/nonsense", "/attach nobody-at-all"] {
+        let (code, stdout) = attach(&format!("{line}\nsay went on\n/exit\n"));
+        let expected = if line.starts_with("/attach") { 4 } else { 1 };
+        assert_eq!(code, Some(expected), "{line}: {stdout}");
+        assert!(stdout.contains("went on"), "{line}: {stdout}");
+    }
     assert_eq!(
-        attach("say fine again\n").0,
+        attach("/attach nobody-at-all\n!false\n").0,
+        Some(1),
+        "the last decides"
+    );
+    assert_eq!(
+        attach("say fine again\n!true\n").0,
         Some(0),
         "what failed before is past"
     );

@@ -4,6 +4,7 @@
 use crate::screen::{Scene, WHY, attach, is_sane, shell};
 use crate::terminal::command;
 use harness::daemon::TestDaemon;
+use harness::dwell::Dwell;
 use harness::procfs::{alive, descendants};
 use harness::tmux::Tmux;
 use harness::wait::{SOON, skip, until, until_true};
@@ -117,6 +118,76 @@ fn control_c_ends_a_command_of_ones_own_and_the_turn_goes_on() {
     assert_eq!(state["state"], "running", "{state}");
     scene.tmux.press("it", "C-c");
     assert_eq!(scene.client.until_ended().last()["status"], "cancelled");
+}
+
+#[test]
+fn a_command_of_ones_own_stands_once_with_what_it_printed_whatever_comes_between() {
+    let name = "a_command_of_ones_own_stands_once_with_what_it_printed_whatever_comes_between";
+    let daemon = TestDaemon::start();
+    let Some(mut scene) = Scene::open(&daemon, name, (100, 40)) else {
+        return;
+    };
+    let waits = |file: &str| {
+        format!("until [ -e {file} ]; do sleep 0.05; done; echo from-$((1 + 1))-{file}")
+    };
+    let (one, two) = (waits("one"), waits("two"));
+    scene.tmux.type_line("it", &format!("!{one}"));
+    scene.client.until_type("call_started");
+    scene.tmux.type_line("it", "say between");
+    scene.client.until_ended();
+    scene.tmux.type_line("it", &format!("!{two}"));
+    scene.client.until_type("call_started");
+    let line = command(&daemon, &format!("attach {}", scene.session));
+    scene.tmux.open_sized("late", &line, 100, 40);
+    scene.clients(2);
+    daemon.write("two", "");
+    scene.client.until_type("done");
+    daemon.write("one", "");
+    scene.client.until_type("done");
+    scene
+        .tmux
+        .type_line("it", "!echo cut-$((1 + 1)); sleep 600");
+    scene.tmux.shows("it", "  cut-2\n");
+    scene.tmux.shows("it", "Ctrl-C stops the command");
+    scene.tmux.press("it", "C-c");
+    scene.client.until_type("done");
+    scene.tmux.type_line("it", "say the end");
+    scene.client.until_ended();
+    for terminal in ["it", "late"] {
+        scene.tmux.shows(terminal, "the end\n");
+        let window = scene.tmux.window(terminal);
+        let rows: Vec<&str> = window.lines().collect();
+        for (command, printed) in [
+            (&*two, "  from-2-two"),
+            (&*one, "  from-2-one"),
+            ("echo cut-$((1 + 1)); sleep 600", "  cut-2"),
+        ] {
+            let named = format!(" execute {command} · ");
+            let at: Vec<usize> = (0..rows.len())
+                .filter(|at| rows[*at].contains(&named))
+                .collect();
+            assert_eq!(
+                at.len(),
+                1,
+                "{command} stands once in {terminal}:\n{window}"
+            );
+            assert_eq!(rows.get(at[0] + 1), Some(&printed), "{terminal}:\n{window}");
+            let times = rows.iter().filter(|row| row.trim() == printed.trim());
+            assert_eq!(times.count(), 1, "{printed} once in {terminal}:\n{window}");
+        }
+        assert!(
+            !window.contains("allowed by"),
+            "what is typed is not asked:\n{window}"
+        );
+    }
+    let log = Dwell::new(&daemon).args(["log", &scene.session]).ok();
+    for block in [
+        format!("-> execute {two}\n  from-2-two\n  ok "),
+        format!("-> execute {one}\n  from-2-one\n  ok "),
+        "-> execute echo cut-$((1 + 1)); sleep 600\n  cut-2\n  failed cancelled".to_owned(),
+    ] {
+        assert_eq!(log.matches(&block).count(), 1, "{block}\n{log}");
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@ use super::diff::Diff;
 use super::results::{Lines, Results};
 use super::styled::{painted_width, shortened, width};
 use super::{cut, duration};
-use crate::paint::{Mark, Paint, Part, spell_out, tame};
-use protocol::id::CallId;
+use crate::paint::{Mark, Paint, Part, printed, spell_out, tame};
+use protocol::id::{CallId, TurnId};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
 
@@ -37,6 +37,9 @@ pub(super) struct Told<'a> {
     pub(super) arguments: &'a Value,
     pub(super) parent: Option<&'a CallId>,
     pub(super) via: Option<&'a str>,
+    pub(super) turn: Option<&'a TurnId>,
+    /// Whether a person made it, and reads all that it prints.
+    pub(super) tell: bool,
 }
 
 /// The calls that run.
@@ -61,7 +64,10 @@ struct Call {
     /// Whether a line above says that it began.
     announced: bool,
     parent: Option<CallId>,
+    turn: Option<TurnId>,
     of_program: bool,
+    /// Whether a person made it: what it printed stands below it when it is over, all of it.
+    of_person: bool,
     change: Option<Diff>,
     /// How much of its output is shown.
     most: Lines,
@@ -92,6 +98,8 @@ impl Calls {
             arguments,
             parent,
             via,
+            turn,
+            tell,
         } = told;
         let above = parent.and_then(|parent| self.running.get(parent));
         let new = Call {
@@ -100,24 +108,28 @@ impl Calls {
             depth: above.map_or(0, |above| above.depth + 1),
             seq,
             started_at: None,
-            announced: look.room.is_none(),
+            // What comes between must not part a person's command from what it printed.
+            announced: look.room.is_none() && !tell,
             parent: parent.cloned(),
+            turn: turn.cloned(),
             of_program: via == Some("code"),
+            of_person: tell,
             change: Diff::of(arguments),
             most: self.results.of(name),
             lines: 0,
             tail: VecDeque::new(),
             returned: false,
         };
-        let line = match look.room {
-            None => Some(new.line(look.paint)),
-            // What comes next is indented below it.
-            Some(_) => self.announce(look.paint, parent),
-        };
+        // What comes next is indented below it.
+        let mut lines = Vec::from_iter(self.announce(look.paint, parent));
+        lines.extend(new.announced.then(|| new.line(look.paint)));
         self.running.insert(call.clone(), new);
         self.order.push(call.clone());
+        if lines.is_empty() {
+            return None;
+        }
         self.latest = Some(call.clone());
-        line
+        Some(lines.join("\n"))
     }
 
     /// The lines of a call and those around it that have none yet.
@@ -138,6 +150,11 @@ impl Calls {
     /// Whether a program makes a call that runs.
     pub(super) fn is_of_program(&self, call: &CallId) -> bool {
         self.running.get(call).is_some_and(|call| call.of_program)
+    }
+
+    /// Whether a call that runs is a person's own.
+    pub(super) fn is_of_person(&self, call: &CallId) -> bool {
+        self.running.get(call).is_some_and(|call| call.of_person)
     }
 
     /// What the file is that a call writes over.
@@ -180,7 +197,13 @@ impl Calls {
         let began = call.as_ref().map(|call| call.seq);
         let lines = match (call, look.room) {
             (Some(call), Some(room)) if !call.announced => call.whole(look.paint, room, result, ms),
-            (call, room) => self.end_below(look.paint, room, call, id, result, ms),
+            (Some(call), None) if !call.announced => {
+                self.latest = Some(id.clone());
+                let line = call.line(look.paint);
+                let below = self.end_below(look, Some(call), id, result, ms);
+                format!("{line}\n{below}")
+            }
+            (call, _) => self.end_below(look, call, id, result, ms),
         };
         (lines, began)
     }
@@ -188,8 +211,7 @@ impl Calls {
     /// Below the line that said it began.
     fn end_below(
         &self,
-        paint: Paint,
-        room: Option<usize>,
+        look: Look,
         call: Option<Call>,
         id: &CallId,
         result: &Map<String, Value>,
@@ -197,13 +219,16 @@ impl Calls {
     ) -> String {
         let named = self.latest.as_ref() != Some(id);
         let margin = "  ".repeat(call.as_ref().map_or(1, |call| call.depth + 1));
-        let mut out = match (&call, room) {
-            (Some(call), None) => call.shown(paint, &margin),
+        let paint = look.paint;
+        let mut out = match &call {
+            Some(call) if call.of_person => call.all(paint, &margin, result),
+            Some(call) if look.room.is_none() => call.shown(paint, &margin),
             _ => String::new(),
         };
         let mut parts = Vec::new();
-        if let Some(call) = call.filter(|_| named) {
-            parts.push(call.name);
+        match call {
+            Some(call) => parts.extend(named.then_some(call.name)),
+            None => parts.push("a call that began earlier".into()),
         }
         parts.extend(outcome(result));
         parts.push(duration(ms));
@@ -236,10 +261,17 @@ impl Calls {
         rows
     }
 
-    /// Forgets calls whose end will not come.
-    pub(super) fn clear(&mut self) {
-        self.running.clear();
-        self.order.clear();
+    /// A line for each that runs and has none yet.
+    pub(super) fn unannounced(&self, paint: Paint) -> Vec<String> {
+        let running = self.order.iter().filter_map(|id| self.running.get(id));
+        let unannounced = running.filter(|call| !call.announced);
+        unannounced.map(|call| call.line(paint)).collect()
+    }
+
+    /// Forgets calls of a turn that is over, whose end will not come. A person's own go on.
+    pub(super) fn clear(&mut self, turn: Option<&TurnId>) {
+        self.running.retain(|_, call| call.turn.as_ref() != turn);
+        self.order.retain(|call| self.running.contains_key(call));
         self.latest = None;
     }
 }
@@ -286,8 +318,9 @@ impl Call {
             Some(change) if worked(result) => {
                 change.rows(paint, room.saturating_sub(inner.len()), CHANGES)
             }
+            _ if self.of_person => rows_of(&self.all(paint, "", result)),
             _ if worked(result) && outcome(result).is_none() && !self.most.always => Vec::new(),
-            _ => self.shown(paint, "").lines().map(str::to_string).collect(),
+            _ => rows_of(&self.shown(paint, "")),
         };
         for row in below {
             out.push_str(&format!("\n{inner}{row}"));
@@ -348,6 +381,18 @@ impl Call {
         }
     }
 
+    /// All that it printed, each line with its margin; the tail of it where its result does not tell.
+    fn all(&self, paint: Paint, margin: &str, result: &Map<String, Value>) -> String {
+        let Some(Value::String(content)) = result.get("content") else {
+            return self.shown(paint, margin);
+        };
+        let mut out = String::new();
+        for line in printed(content).trim_end().lines() {
+            out.push_str(&format!("{margin}{}\n", paint.dress(Part::Quiet, line)));
+        }
+        out
+    }
+
     /// The tail of the output, each line with its margin.
     fn shown(&self, paint: Paint, margin: &str) -> String {
         let mut lines: Vec<&String> = self.tail.iter().collect();
@@ -378,13 +423,21 @@ fn shown(name: &str, arguments: &Value, look: Look) -> String {
     }
 }
 
+fn rows_of(text: &str) -> Vec<String> {
+    text.lines().map(str::to_string).collect()
+}
+
 fn worked(result: &Map<String, Value>) -> bool {
     result.get("ok") == Some(&Value::Bool(true))
 }
 
-/// A command that ran and said no has failed for whoever reads down the marks.
+/// A command that ran and said no has failed, for whoever reads down the marks.
+pub(crate) fn went_well(result: &Map<String, Value>) -> bool {
+    worked(result) && status_of(result).is_none()
+}
+
 fn ended(paint: Paint, result: &Map<String, Value>) -> String {
-    paint.mark(match worked(result) && status_of(result).is_none() {
+    paint.mark(match went_well(result) {
         true => Mark::Good,
         false => Mark::Bad,
     })

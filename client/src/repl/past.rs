@@ -9,8 +9,9 @@ use crate::error::Failure;
 use crate::link::Link;
 use crate::paint::{Mark, Paint, Part};
 use crate::render::{Prompts, Renderer, first_line};
+use protocol::approval::Answer;
 use protocol::event::{Event, EventKind};
-use protocol::id::{SessionId, TurnId};
+use protocol::id::{ApprovalId, CallId, SessionId, TurnId};
 use protocol::session::{Session, SessionRpcClient};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -153,12 +154,21 @@ fn show(paint: Paint, on: On, session: Session, events: Vec<Event>, exchanges: u
     let began_earlier = events.get(from).is_some_and(|event| event.first() > 1);
     let mut told = Told::default();
     let now = now();
+    let begun = begun_before(&events[..from]);
+    let mut typed = Vec::new();
     for (at, event) in events.into_iter().enumerate() {
         told.note(&event, now);
         let Some(event) = view.take(event) else {
             continue;
         };
-        if at < from || settled(&event.kind, &pending) {
+        if at < from {
+            // Its end stands below, and names it.
+            if call_of(&event.kind).is_some_and(|call| begun.contains(call)) {
+                renderer.event(&event);
+            }
+            continue;
+        }
+        if is_typed(&event.kind, &told, &mut typed) || settled(&event.kind, &pending) {
             continue;
         }
         if let EventKind::ApprovalAsked { approval, .. } = &event.kind {
@@ -176,6 +186,13 @@ fn show(paint: Paint, on: On, session: Session, events: Vec<Event>, exchanges: u
     let mut text = header(paint, &session) + "\n";
     text.push_str(&last_lines(paint, &finished, began_earlier, &session.id));
     text.push_str(&running);
+    if let On::Plain(_) = on {
+        // The panel shows them elsewhere.
+        for row in renderer.live(now) {
+            end_line(&mut text);
+            text.push_str(&(row + "\n"));
+        }
+    }
     let waiting = session.approvals.iter().map(Question::from);
     let questions: Vec<Question> = waiting.map(|one| renderer.knows(one)).collect();
     for question in &questions {
@@ -209,8 +226,49 @@ fn show(paint: Paint, on: On, session: Session, events: Vec<Event>, exchanges: u
     }
 }
 
+/// Commands of people's own that begin in these events and do not end in them.
+fn begun_before(events: &[Event]) -> Vec<CallId> {
+    let mut begun = Vec::new();
+    for event in events {
+        match &event.kind {
+            EventKind::Doing {
+                call, tell: true, ..
+            } => begun.push(call.clone()),
+            EventKind::Done { call, .. } => begun.retain(|one| one != call),
+            _ => {}
+        }
+    }
+    begun
+}
+
+/// The call that an event tells of while it runs.
+fn call_of(kind: &EventKind) -> Option<&CallId> {
+    match kind {
+        EventKind::Doing { call, .. }
+        | EventKind::CallStarted { call }
+        | EventKind::ToolOutput { call, .. } => Some(call),
+        _ => None,
+    }
+}
+
+/// Whether an event is the yes to a command of a person's own, which is typed and not asked. `typed` are questions about such.
+fn is_typed(kind: &EventKind, told: &Told, typed: &mut Vec<ApprovalId>) -> bool {
+    match kind {
+        EventKind::ApprovalAsked { approval, call, .. } if told.has(call) => {
+            typed.push(approval.clone());
+            false
+        }
+        EventKind::ApprovalAnswered {
+            approval,
+            answer: Answer::Allow,
+            ..
+        } => typed.contains(approval),
+        _ => false,
+    }
+}
+
 /// Whether an event only matters while it waits, and does not any more.
-fn settled(kind: &EventKind, pending: &[&protocol::id::ApprovalId]) -> bool {
+fn settled(kind: &EventKind, pending: &[&ApprovalId]) -> bool {
     match kind {
         EventKind::ApprovalAsked { approval, .. } => !pending.contains(&approval),
         EventKind::Queued { .. } => true,

@@ -1,35 +1,41 @@
 //! The REPL in a pipe or on a terminal that cannot be drawn on: a line in, its turn, the next line. Must never take a
 //! piped line as the answer to a question.
 
+mod lines;
+
 use super::line::{Line, own_help, with_own};
-use super::talk::shell::Shell;
+use super::talk::shell::{self, Shell};
 use super::{Leave, complaint, past};
 use crate::approval::{self, Open, Question, Reply};
 use crate::error::{Exit, Failure};
 use crate::follow::Follow;
 use crate::link::Link;
 use crate::paint::{Paint, tame};
-use crate::render::{Prompts, Renderer};
+use crate::render::{Prompts, Renderer, first_line};
 use crate::{out, select};
+use futures_util::StreamExt as _;
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::FuturesUnordered;
+use lines::Lines;
 use protocol::command::CommandRpcClient;
+use protocol::error::ErrorKind;
 use protocol::event::{Event, EventKind, TurnStatus};
-use protocol::id::{ApprovalId, CallId, SessionId, TurnId};
-use protocol::session::Session;
+use protocol::id::{ApprovalId, CallId, QueuedId, SessionId, TurnId};
+use protocol::session::{QueueRpcClient, Session};
 use protocol::tool::ToolRpcClient;
 use protocol::turn::TurnRpcClient;
-use serde_json::json;
+use serde_json::{Map, Value};
 use std::collections::HashSet;
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 use std::rc::Rc;
-use std::sync::mpsc as blocking;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
 
-/// Runs one session until the input ends.
+/// Runs one session until the input ends. `bad` is how the last turn or command ended that did not end well.
 pub(super) async fn run(
     link: Rc<Link>,
     session: &Session,
     opening: Option<String>,
+    bad: &mut Option<Exit>,
 ) -> Result<Leave, Failure> {
     let paint = Paint::of(&std::io::stdout());
     let past = past::read(&link, &session.id, paint, past::On::Plain(out::columns())).await?;
@@ -53,18 +59,24 @@ pub(super) async fn run(
         questions: past.questions.into_iter().collect(),
         lines: Lines::start(),
         interrupts: signal(SignalKind::interrupt())?,
-        cancelled: false,
+        cancelled: None,
         interactive,
         prompted: false,
         own: HashSet::new(),
+        queued: HashSet::new(),
+        waiting: Vec::new(),
+        unsent: Vec::new(),
         runs_own: false,
-        bad: None,
+        bad: *bad,
         shell: Shell::default(),
+        commands: FuturesUnordered::new(),
     };
     if let Some(text) = opening {
         plain.start(&text).await?;
     }
-    plain.run().await
+    let left = plain.run().await;
+    *bad = plain.bad;
+    left
 }
 
 /// What a turn's end means for whoever runs this program; nothing where it ended well.
@@ -89,7 +101,8 @@ struct Plain {
     questions: Open,
     lines: Lines,
     interrupts: Signal,
-    cancelled: bool,
+    /// How many prompts waited behind the running turn when it was cancelled from here.
+    cancelled: Option<usize>,
     interactive: bool,
     /// Whether a prompt stands at the end of the output.
     prompted: bool,
@@ -97,52 +110,21 @@ struct Plain {
     own: HashSet<String>,
     /// Whether the turn that runs is one of these.
     runs_own: bool,
-    /// How the first of them ended that did not end well.
+    /// Those that waited before they became turns.
+    queued: HashSet<String>,
+    /// Prompts typed here that wait behind the running turn.
+    waiting: Vec<(QueuedId, String)>,
+    /// Those that are to be taken back.
+    unsent: Vec<(QueuedId, String)>,
+    /// How the last turn or command that was typed here ended, of those that did not end well.
     bad: Option<Exit>,
-    /// Commands typed here, what they printed, and which of their questions are answered by that.
+    /// Commands typed here, and which of their questions are answered by that.
     shell: Shell,
+    commands: FuturesUnordered<LocalBoxFuture<'static, Ran>>,
 }
 
-/// Lines of stdin, one for each request, so that none is read ahead.
-struct Lines {
-    wanted: blocking::SyncSender<()>,
-    lines: mpsc::Receiver<Option<String>>,
-    waiting: bool,
-}
-
-impl Lines {
-    fn start() -> Self {
-        let (wanted, requests) = blocking::sync_channel::<()>(1);
-        let (sender, lines) = mpsc::channel(1);
-        // Ends with the process, or when nobody asks any more.
-        std::thread::spawn(move || {
-            while requests.recv().is_ok() {
-                let mut line = String::new();
-                let read = std::io::stdin().lock().read_line(&mut line);
-                let line = read.ok().filter(|read| *read > 0).map(|_| line);
-                if sender.blocking_send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Self {
-            wanted,
-            lines,
-            waiting: false,
-        }
-    }
-
-    /// The next line; none at the end. Dropping the future loses nothing.
-    async fn next(&mut self) -> Option<String> {
-        if !self.waiting {
-            self.wanted.try_send(()).ok()?;
-            self.waiting = true;
-        }
-        let line = self.lines.recv().await.flatten();
-        self.waiting = false;
-        line
-    }
-}
+/// A command's number and what came of it.
+type Ran = (u64, Result<Map<String, Value>, Failure>);
 
 impl Plain {
     async fn run(&mut self) -> Result<Leave, Failure> {
@@ -152,13 +134,24 @@ impl Plain {
                 self.ask(approval).await?;
                 continue;
             }
-            let idle = self.running.is_none();
+            self.take_back().await?;
+            let idle = self.running.is_none() && self.commands.is_empty();
             if idle {
                 self.prompt("> ")?;
             }
             tokio::select! {
-                event = self.follow.next() => self.show(&event?)?,
-                line = self.lines.next(), if idle => {
+                // What is shown of a command comes before its result, and a next line after both.
+                biased;
+                _ = self.interrupts.recv() => {
+                    if !self.interrupt().await? {
+                        self.end_prompt()?;
+                        return Ok(Leave::Detach);
+                    }
+                }
+                event = self.follow.next() => self.take(&event?).await?,
+                Some(ran) = self.commands.next() => self.ran(ran)?,
+                // What a person types meanwhile is not left to the terminal, which throws it away at a Ctrl-C.
+                line = self.lines.next(), if idle || self.interactive => {
                     let Some(line) = line else {
                         self.end_prompt()?;
                         return self.end();
@@ -168,18 +161,49 @@ impl Plain {
                         return Ok(left);
                     }
                 }
-                _ = self.interrupts.recv() => {
-                    if idle || std::mem::replace(&mut self.cancelled, true) {
-                        self.end_prompt()?;
-                        return Ok(Leave::Detach);
-                    }
-                    self.cancel().await?;
-                }
             }
         }
     }
 
-    /// Whoever piped lines in is told how their turns ended; who typed them has seen it.
+    /// Ends the newest command, or the turn, or what waits for the next one; whether there was anything left to end.
+    async fn interrupt(&mut self) -> Result<bool, Failure> {
+        match self.shell.stop() {
+            Some(Some(call)) => self.end_call(call).await?,
+            // It ends as soon as its call is known.
+            Some(None) => {}
+            None if self.running.is_some() && self.cancelled.is_none() => {
+                self.cancelled = Some(self.waiting.len());
+                self.cancel().await?;
+            }
+            None if self.running.is_none() && !self.waiting.is_empty() => {
+                self.unsent.append(&mut self.waiting);
+            }
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Takes prompts out of the queue, and says so: there is no line to put them into.
+    async fn take_back(&mut self) -> Result<(), Failure> {
+        for (queued, text) in std::mem::take(&mut self.unsent) {
+            let session = &self.session;
+            let removed = self.link.call(async |client| {
+                QueueRpcClient::queue_remove(client, session.clone(), queued.clone()).await
+            });
+            match removed.await {
+                Ok(_) => {
+                    self.end_prompt()?;
+                    out::line(&tame(&format!("not sent: {text}")))?;
+                }
+                // It is a turn by now, or somebody else took it.
+                Err(failure) if failure.kind == Some(ErrorKind::NotFound) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever piped lines in is told how they ended; who typed them has seen it.
     fn end(&self) -> Result<Leave, Failure> {
         match self.bad.filter(|_| !self.interactive) {
             Some(exit) => Err(Failure::shown(exit)),
@@ -207,18 +231,39 @@ impl Plain {
         match &event.kind {
             EventKind::TurnStarted { token, .. } => {
                 let own = token.as_ref().is_some_and(|token| self.own.remove(token));
-                self.renderer.set_prompts(match own {
-                    true => Prompts::Hidden,
-                    false => Prompts::Shown,
+                let waited = token
+                    .as_ref()
+                    .is_some_and(|token| self.queued.remove(token));
+                self.renderer.set_prompts(match (own, waited) {
+                    (true, false) => Prompts::Hidden,
+                    (true, true) => Prompts::Own,
+                    (false, _) => Prompts::Shown,
                 });
                 self.running = event.turn.clone();
                 self.runs_own = own;
-                self.cancelled = false;
+                self.cancelled = None;
             }
+            EventKind::Queued {
+                queued,
+                text,
+                token: Some(token),
+                ..
+            } if self.own.contains(token) => {
+                self.queued.insert(token.clone());
+                self.waiting.push((queued.clone(), text.clone()));
+            }
+            EventKind::Dequeued { queued } => self.waiting.retain(|(id, _)| id != queued),
             EventKind::TurnEnded { status, .. } if self.running == event.turn => {
                 self.running = None;
                 if std::mem::take(&mut self.runs_own) {
-                    self.bad = self.bad.or(exit_of(*status));
+                    self.bad = exit_of(*status).or(self.bad);
+                }
+                // What is typed after the cancel goes out next.
+                if let Some(waited) = self.cancelled
+                    && *status == TurnStatus::Cancelled
+                {
+                    let waited = waited.min(self.waiting.len());
+                    self.unsent.extend(self.waiting.drain(..waited));
                 }
             }
             _ => {}
@@ -233,7 +278,21 @@ impl Plain {
         for chunk in chunks {
             out::raw(&chunk.text)?;
         }
-        Ok(())
+        self.tell_held(event)
+    }
+
+    /// Says what waits for a person from here on: a turn that failed, or was cancelled elsewhere, keeps it back.
+    fn tell_held(&self, event: &Event) -> Result<(), Failure> {
+        match &event.kind {
+            EventKind::TurnEnded { status, .. }
+                if !matches!(status, TurnStatus::Completed | TurnStatus::MaxRounds) =>
+            {
+                let held = self.waiting.iter();
+                held.map(|(_, text)| format!("held until your next prompt: {}", first_line(text)))
+                    .try_for_each(|line| out::line(&line))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Shows a prompt, unless one stands there or nobody would see it.
@@ -269,7 +328,7 @@ impl Plain {
         while open(&self.questions) {
             self.prompt(prompt)?;
             tokio::select! {
-                event = self.follow.next() => self.show(&event?)?,
+                event = self.follow.next() => self.take(&event?).await?,
                 line = self.lines.next() => {
                     self.prompted = false;
                     let reply = match &line {
@@ -290,6 +349,7 @@ impl Plain {
                     }
                 }
                 _ = self.interrupts.recv() => {
+                    self.cancelled = self.cancelled.or(Some(self.waiting.len()));
                     self.cancel().await?;
                 }
             }
@@ -300,28 +360,30 @@ impl Plain {
     async fn obey(&mut self, typed: &str) -> Result<Option<Leave>, Failure> {
         match Line::parse(typed) {
             Line::Blank => {}
-            Line::Leave => return Ok(Some(Leave::Detach)),
+            Line::Leave => return self.end().map(Some),
             Line::Attach(Some(word)) => match select::session(&self.link, &word).await {
                 Ok(other) => return Ok(Some(Leave::Switch(Box::new(other)))),
-                Err(failure) => out::note(&complaint(self.paint, &failure))?,
+                Err(failure) => self.refuse(&failure)?,
             },
             Line::Attach(None) => {
                 out::note("/attach needs a session's id here: `dwell ls` lists them")?
             }
             Line::Edit(_) => out::note("an editor needs a terminal that can be drawn on")?,
-            Line::Shell(command) => {
-                if let Err(failure) = self.run_shell(command).await {
-                    out::note(&complaint(self.paint, &failure))?;
-                }
-            }
+            Line::Shell(command) => self.run_shell(command),
             Line::Command(line) => self.command(&line).await?,
             Line::Text(text) => {
                 if let Err(failure) = self.start(&text).await {
-                    out::note(&complaint(self.paint, &failure))?;
+                    self.refuse(&failure)?;
                 }
             }
         }
         Ok(None)
+    }
+
+    /// A line came to nothing.
+    fn refuse(&mut self, failure: &Failure) -> Result<(), Failure> {
+        self.bad = Some(failure.exit);
+        out::note(&complaint(self.paint, failure))
     }
 
     async fn start(&mut self, text: &str) -> Result<(), Failure> {
@@ -341,34 +403,32 @@ impl Plain {
         Ok(())
     }
 
-    /// Runs a command of the person's own to its end; an interrupt ends it.
-    async fn run_shell(&mut self, command: String) -> Result<(), Failure> {
+    /// Begins a command of the person's own.
+    fn run_shell(&mut self, command: String) {
         let number = self.shell.begin(command.clone());
         let (link, session) = (Rc::clone(&self.link), self.session.clone());
-        let mut running = std::pin::pin!(link.call_once(async |client| {
-            let (session, arguments) = (session.clone(), Some(json!({"command": command})));
-            let (name, tell) = ("execute".into(), Some(true));
-            ToolRpcClient::run(client, session, name, arguments, None, None, tell).await
+        self.commands.push(Box::pin(async move {
+            (number, shell::execute(&link, &session, &command).await)
         }));
-        let result = loop {
-            tokio::select! {
-                result = &mut running => break result,
-                event = self.follow.next() => self.show_shell(&event?).await?,
-                _ = self.interrupts.recv() => {
-                    if let Some(Some(call)) = self.shell.stop() {
-                        self.end_call(call).await?;
-                    }
-                }
-            }
-        };
-        match self.shell.over(number, result).transpose()? {
-            Some(shown) if !shown.is_empty() => out::line(&shown),
-            Some(_) | None => Ok(()),
-        }
     }
 
-    /// An event while such a command runs: its own question is answered by its having been typed.
-    async fn show_shell(&mut self, event: &Event) -> Result<(), Failure> {
+    /// Such a command is over.
+    fn ran(&mut self, (number, result): Ran) -> Result<(), Failure> {
+        let stopped = self.shell.over(number);
+        match result {
+            Ok(_) if stopped => self.bad = Some(Exit::Cancelled),
+            Ok(result) if !crate::render::went_well(&result) => self.bad = Some(Exit::Failed),
+            Ok(_) => {}
+            Err(failure) => {
+                self.end_prompt()?;
+                self.refuse(&failure)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an event: the question about a person's own command is answered by its having been typed.
+    async fn take(&mut self, event: &Event) -> Result<(), Failure> {
         if let EventKind::Doing {
             call,
             arguments,
@@ -406,7 +466,7 @@ impl Plain {
             .await;
         let result = match ran {
             Ok(result) => result,
-            Err(failure) => return out::note(&complaint(self.paint, &failure)),
+            Err(failure) => return self.refuse(&failure),
         };
         if !result.output.trim().is_empty() {
             out::line(tame(&result.output).trim_end())?;
@@ -415,7 +475,10 @@ impl Plain {
             out::line(&own_help(&result.output))?;
         }
         match result.error {
-            Some(error) => out::note(&with_own(&tame(&error))),
+            Some(error) => {
+                self.bad = Some(Exit::Failed);
+                out::note(&with_own(&tame(&error)))
+            }
             None => Ok(()),
         }
     }

@@ -238,17 +238,10 @@ pub(super) fn look(link: Rc<Link>, session: SessionId) -> Job {
     })
 }
 
-/// A person's own command, of which the model is told with the next words to it.
+/// A person's own command.
 pub(super) fn shell(link: Rc<Link>, session: SessionId, number: u64, command: String) -> Job {
     job(async move {
-        let arguments = Some(serde_json::json!({"command": command}));
-        let result = link
-            .call_once(async |client| {
-                let (session, arguments) = (session.clone(), arguments.clone());
-                let (name, tell) = ("execute".into(), Some(true));
-                ToolRpcClient::run(client, session, name, arguments, None, None, tell).await
-            })
-            .await;
+        let result = super::shell::execute(&link, &session, &command).await;
         Ok(Done::Ran { number, result })
     })
 }

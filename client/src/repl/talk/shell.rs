@@ -4,10 +4,11 @@
 use super::{Talk, job};
 use crate::approval::Question;
 use crate::error::Failure;
-use crate::paint::Part;
+use crate::link::Link;
 use protocol::event::{Event, EventKind};
-use protocol::id::{ApprovalId, CallId};
-use serde_json::{Map, Value};
+use protocol::id::{ApprovalId, CallId, SessionId};
+use protocol::tool::ToolRpcClient;
+use serde_json::{Map, Value, json};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -171,20 +172,27 @@ impl Shell {
                 .is_some_and(|command| self.running.iter().any(|own| own.command == command))
     }
 
-    /// A command is over: what it printed, for the screen. None if it is not one of these.
-    pub(in crate::repl) fn over(
-        &mut self,
-        number: u64,
-        result: Result<Map<String, Value>, Failure>,
-    ) -> Option<Result<String, Failure>> {
-        self.end(number)?;
-        Some(result.map(|result| crate::paint::printed(output(&result).trim_end())))
+    /// A command is over; what it printed is shown by its events, in every terminal alike.
+    /// Whether it was told to end from here.
+    pub(in crate::repl) fn over(&mut self, number: u64) -> bool {
+        let ended = self.running.extract_if(.., |own| own.number == number);
+        ended.last().is_some_and(|own| own.stopped)
     }
+}
 
-    fn end(&mut self, number: u64) -> Option<Own> {
-        let at = self.running.iter().position(|own| own.number == number)?;
-        Some(self.running.remove(at))
-    }
+/// Runs one, of which the model is told with the next words to it.
+pub(in crate::repl) async fn execute(
+    link: &Link,
+    session: &SessionId,
+    command: &str,
+) -> Result<Map<String, Value>, Failure> {
+    let arguments = json!({"command": command});
+    link.call_once(async |client| {
+        let (session, arguments) = (session.clone(), Some(arguments.clone()));
+        let (name, tell) = ("execute".into(), Some(true));
+        ToolRpcClient::run(client, session, name, arguments, None, None, tell).await
+    })
+    .await
 }
 
 /// The command of a call that has no other argument.
@@ -249,26 +257,16 @@ impl Talk<'_> {
     }
 
     pub(super) fn told(&mut self, number: u64, result: Result<Map<String, Value>, Failure>) {
-        match self.shell.over(number, result) {
-            Some(Ok(shown)) if !shown.is_empty() => {
-                let text = self.paint.dress(Part::Quiet, &shown);
-                self.line(&text);
-            }
-            Some(Err(failure)) => self.line(&super::complaint(self.paint, &failure)),
-            Some(Ok(_)) | None => {}
+        self.shell.over(number);
+        if let Err(failure) = result {
+            self.line(&super::complaint(self.paint, &failure));
         }
     }
-}
-
-fn output(result: &Map<String, Value>) -> String {
-    let text = result.get("content").or_else(|| result.get("error"));
-    text.and_then(Value::as_str).unwrap_or_default().to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn question(arguments: Value) -> Question {
         Question {

@@ -16,7 +16,7 @@ use crate::approval::Question;
 use crate::paint::{Paint, Part, spell_out, tame};
 use breaker::Breaker;
 pub(crate) use call::went_well;
-use call::{Calls, Look, Told};
+use call::{Calls, Look, Replaced, Told};
 pub(crate) use fold::{Folded, What, thought_rows};
 use line::{answered, ended, notice};
 use protocol::approval::Answer;
@@ -174,6 +174,12 @@ impl Renderer {
     /// What to write for an event.
     pub(crate) fn event(&mut self, event: &Event) -> Vec<Chunk> {
         let mut out = Vec::new();
+        if matches!(
+            event.kind,
+            EventKind::ApprovalAnswered { .. } | EventKind::ApprovalWithdrawn { .. }
+        ) {
+            self.calls.settled();
+        }
         match &event.kind {
             EventKind::Saying { text, .. } => self.flow(Tail::Reply, text, event, &mut out),
             EventKind::Said { text, .. } => {
@@ -187,9 +193,10 @@ impl Renderer {
                 size,
                 diff,
                 places,
-            } => self.calls.change(call, |change| {
-                change.replaces(*size, diff.as_deref(), *places)
-            }),
+            } => {
+                let (size, diff, places) = (*size, diff.clone(), *places);
+                self.calls.change(call, Replaced { size, diff, places });
+            }
             EventKind::CallStarted { call } => self.calls.started(call, event.at),
             other => {
                 let line = self.line(event);
@@ -420,9 +427,8 @@ impl Renderer {
     /// A question with what earlier events told of its call.
     pub(crate) fn knows(&self, mut question: Question) -> Question {
         question.of_program = self.calls.is_of_program(&question.call);
-        if let Some(change) = self.calls.change_of(&question.call) {
-            question.change = Some(change.clone());
-        }
+        let change = self.calls.change_of(&question.call, &question.arguments);
+        question.change = change.or(question.change);
         question
     }
 

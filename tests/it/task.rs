@@ -88,6 +88,43 @@ fn task_runs_in_a_session_of_its_own_and_its_last_reply_is_the_result() {
 }
 
 #[test]
+fn question_of_a_task_tells_what_becomes_of_its_file_and_not_of_another() {
+    let write = |path: &str| {
+        let arguments = json!({"path": path, "content": "x"}).to_string();
+        Answer::call("w", "write", &arguments, 1)
+    };
+    let model = FakeModel::start([
+        hands("write them"),
+        write("old.txt"),
+        write("free/old.txt"),
+        write("new.txt"),
+        says("written"),
+        says("all done"),
+    ]);
+    let (daemon, mut client, session) = TestDaemon::with_model(&model);
+    daemon.write("old.txt", "was here\n");
+    daemon.write("free/old.txt", "was too\n");
+    daemon.permissions(&json!({"task": "allow", "write": {"free/*": "allow"}}));
+    client.attach(&session, None);
+    client.call("turn/start", json!({"session": session, "text": "go"}));
+    for (path, lost) in [("old.txt", true), ("new.txt", false)] {
+        let events = client.until_type("approval_asked");
+        assert_eq!(events.last()["arguments"]["path"], path);
+        let told = events.of("changing");
+        assert_eq!(told.len(), usize::from(lost), "{path}: {told:?}");
+        for of in [json!({"session": session}), json!({})] {
+            let listed = client.call("approval/list", of);
+            let diff = &listed[0]["change"]["diff"];
+            let shown = diff.as_str().is_some_and(|diff| diff.contains("-was here"));
+            assert_eq!(shown, lost, "{path}: {listed}");
+        }
+        client.answer(&events.last()["approval"], "allow").unwrap();
+    }
+    client.until_ended();
+    assert_eq!(daemon.read("free/old.txt"), "x");
+}
+
+#[test]
 fn question_of_a_task_is_asked_in_its_parent_and_answered_there_or_in_the_task_once() {
     let answers = || {
         [

@@ -69,12 +69,28 @@ struct Call {
     /// Whether a person made it: what it printed stands below it when it is over, all of it.
     of_person: bool,
     change: Option<Diff>,
+    /// What was told of a file that is none of its own: a task's, before its question.
+    told: Option<Replaced>,
     /// How much of its output is shown.
     most: Lines,
     lines: u64,
     tail: VecDeque<String>,
     /// Whether what comes next is written over the last line.
     returned: bool,
+}
+
+/// What was told of a file that a call writes over.
+#[derive(Clone, Debug)]
+pub(super) struct Replaced {
+    pub(super) size: u64,
+    pub(super) diff: Option<String>,
+    pub(super) places: Option<u64>,
+}
+
+impl Replaced {
+    fn tell(&self, change: &mut Diff) {
+        change.replaces(self.size, self.diff.as_deref(), self.places);
+    }
 }
 
 impl Calls {
@@ -115,6 +131,7 @@ impl Calls {
             of_program: via == Some("code"),
             of_person: tell,
             change: Diff::of(arguments),
+            told: None,
             most: self.results.of(name),
             lines: 0,
             tail: VecDeque::new(),
@@ -157,17 +174,33 @@ impl Calls {
         self.running.get(call).is_some_and(|call| call.of_person)
     }
 
-    /// What the file is that a call writes over.
-    pub(super) fn change(&mut self, call: &CallId, told: impl FnOnce(&mut Diff)) {
-        let call = self.running.get_mut(call);
-        if let Some(change) = call.and_then(|call| call.change.as_mut()) {
-            told(change);
+    /// What the file is that a call writes over, or a task for it.
+    pub(super) fn change(&mut self, call: &CallId, told: Replaced) {
+        let Some(call) = self.running.get_mut(call) else {
+            return;
+        };
+        match &mut call.change {
+            Some(change) => told.tell(change),
+            None => call.told = Some(told),
         }
     }
 
-    /// What a call that runs makes of a file.
-    pub(super) fn change_of(&self, call: &CallId) -> Option<&Diff> {
-        self.running.get(call)?.change.as_ref()
+    /// What a call that runs makes of a file by these arguments, which are its task's where it is one.
+    pub(super) fn change_of(&self, call: &CallId, arguments: &Value) -> Option<Diff> {
+        let call = self.running.get(call)?;
+        if call.change.is_some() {
+            return call.change.clone();
+        }
+        let mut change = Diff::of(arguments)?;
+        call.told.as_ref()?.tell(&mut change);
+        Some(change)
+    }
+
+    /// A question is over, and what a task makes of its next file is told before that one's question.
+    pub(super) fn settled(&mut self) {
+        for call in self.running.values_mut() {
+            call.told = None;
+        }
     }
 
     /// A call's handler runs.

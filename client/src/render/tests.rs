@@ -202,6 +202,23 @@ fn a_question_names_the_tool_what_would_run_and_the_keys() {
 }
 
 #[test]
+fn a_question_of_a_task_shows_what_its_file_loses_and_the_next_one_does_not() {
+    let asked = |id: &str, path: &str| {
+        json!({"type": "approval_asked", "approval": id, "call": "c1", "tool": "write",
+            "arguments": {"path": path, "content": "x\n"}, "why": "it changes files"})
+    };
+    let text = plain(&[
+        doing("c1", "task", json!({"prompt": "go"})),
+        json!({"type": "changing", "call": "c1", "size": 4, "diff": "@@ -1 +1 @@\n-old\n+x\n"}),
+        asked("s.a1", "old.txt"),
+        json!({"type": "approval_answered", "approval": "s.a1", "answer": "allow", "scope": "call", "by": "me"}),
+        asked("s.a2", "new.txt"),
+    ]);
+    assert_eq!(text.matches("- old").count(), 1, "{text}");
+    assert!(text.find("- old") < text.find("new.txt"), "{text}");
+}
+
+#[test]
 fn nothing_of_a_model_reaches_the_terminal_as_a_control() {
     let chunks = rendered(
         Paint::Plain,

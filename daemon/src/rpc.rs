@@ -15,6 +15,7 @@ mod provider;
 mod session;
 mod tool;
 mod turn;
+mod validation;
 
 use crate::command::Commands;
 use crate::model::Models;
@@ -35,6 +36,7 @@ use protocol::provider::{AgentRpcServer, ModelRpcServer, ProviderRpcServer};
 use protocol::session::QueueRpcServer;
 use protocol::tool::{ToolRpcServer, ToolboxRpcServer};
 use protocol::turn::TurnRpcServer;
+use protocol::validation::ValidationRpcServer;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,7 +101,8 @@ pub fn methods(parts: Parts) -> Result<Methods, RegisterMethodError> {
     methods.merge(ModelRpcServer::into_rpc(rpc.clone()))?;
     methods.merge(AgentRpcServer::into_rpc(rpc.clone()))?;
     methods.merge(ApprovalRpcServer::into_rpc(rpc.clone()))?;
-    methods.merge(TrustRpcServer::into_rpc(rpc))?;
+    methods.merge(TrustRpcServer::into_rpc(rpc.clone()))?;
+    methods.merge(ValidationRpcServer::into_rpc(rpc))?;
     methods.merge(discover::module()?)?;
     Ok(methods)
 }

@@ -33,5 +33,6 @@ pub mod surrogate;
 pub mod tool;
 pub mod turn;
 pub mod unseen;
+pub mod validation;
 pub mod version;
 pub mod withdrawal;

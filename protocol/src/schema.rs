@@ -9,7 +9,7 @@ mod shape;
 use crate::error::ErrorKind;
 use crate::id::SessionId;
 use crate::version::{PROTOCOL, RELEASE};
-use crate::{approval, command, daemon, notification, provider, session, tool, turn};
+use crate::{approval, command, daemon, notification, provider, session, tool, turn, validation};
 use examples::Examples;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -45,6 +45,7 @@ pub fn document() -> Value {
     to.resource::<provider::ProviderRpc>();
     to.resource::<provider::ModelRpc>();
     to.resource::<provider::AgentRpc>();
+    to.resource::<validation::ValidationRpc>();
     to.discover();
     notification::describe(&mut to);
     to.finish()

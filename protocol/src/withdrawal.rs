@@ -21,6 +21,7 @@ pub const METHODS: &[&str] = &[
     "model/list",
     "model/pull",
     "agent/list",
+    "schema/check",
     "session/list",
     "session/search",
     "session/history",

@@ -166,6 +166,10 @@ fn a_schema_may_refer_within_itself_and_a_reply_may_stand_in_a_fence() {
     daemon.write("schema.json", "{\"items\": {\"$ref\": \"#/$defs/none\"}}");
     let slip = with(&["x"]);
     assert_eq!(slip.code, Some(2), "{}", slip.stderr);
+    assert!(
+        !slip.stderr.contains("cannot use the schema: "),
+        "said once"
+    );
     assert!(slip.stderr.contains("#/$defs/none"), "{}", slip.stderr);
     assert_eq!(
         model.requests().len(),
@@ -225,4 +229,23 @@ fn whatever_is_piped_in_is_taken_or_refused_with_a_reason() {
     assert!(code == Some(2) && stderr.contains("8 MiB"), "{stderr}");
     let comment = [&b"say long\n#"[..], &vec![b'a'; 7_000_000]].concat();
     assert_eq!(piped(&comment), (Some(0), "long\n".into(), String::new()));
+}
+
+#[test]
+fn a_schema_may_say_all_that_the_standard_knows_and_more() {
+    let model = FakeModel::start([Answer::text(["\"b1\""]), Answer::text(["\"a1\""])]);
+    let (daemon, ..) = TestDaemon::with_model(&model);
+    let schema = json!({
+        "$comment": "a key", "x-note": 1, "type": "string", "pattern": "^a[0-9]$",
+        "if": {"minLength": 1}, "then": {"maxLength": 2},
+    });
+    let file = daemon.write("schema.json", &schema.to_string());
+    let file = file.to_str().unwrap();
+    let args = [
+        "ask", "-p", "openai", "--model", "fake", "--schema", file, "x",
+    ];
+    let ran = Dwell::new(&daemon).args(args).run();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(ran.stdout, "\"a1\"\n");
+    assert_eq!(model.requests().len(), 2, "the first does not fit");
 }

@@ -72,6 +72,9 @@ pub(super) async fn run(args: Args, place: Place) -> Result<(), Failure> {
     let schema = args.schema.as_deref().map(Schema::read).transpose()?;
     let link = super::link(place).await?;
     crate::lost::tell(&link);
+    if let Some(schema) = &schema {
+        schema.settle(&link).await?;
+    }
     let mut tty = Tty::find();
     let session = settle(&link, &args, tty.as_mut()).await?;
     let mut turn = Turn::begin(link, &args, &session, tty)?;
@@ -410,7 +413,7 @@ impl Turn {
             if status != TurnStatus::Completed {
                 return self.end(status, &reply);
             }
-            let faults = match schema.check(&reply) {
+            let faults = match schema.check(&self.link, &reply).await? {
                 Ok(value) if self.look == Look::Json => {
                     return out::json(&json!({"type": "schema", "fits": true, "value": value}));
                 }

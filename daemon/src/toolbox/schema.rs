@@ -5,7 +5,8 @@ mod explain;
 mod order;
 mod text;
 
-use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{ReferencingError, ValidationError, Validator};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 
@@ -45,6 +46,19 @@ impl Schema {
     }
 }
 
+/// For each value, what is wrong with it; or why the schema cannot be used.
+pub fn judge(schema: &Value, values: &[Value]) -> Result<Vec<Vec<String>>, String> {
+    let compiled = Compiled::new(schema.clone())?;
+    let faults = |value| {
+        let errors = compiled.validator.iter_errors(value);
+        match compiled.validator.is_valid(value) {
+            true => Vec::new(),
+            false => explain::explain(&compiled.schema, value, errors),
+        }
+    };
+    Ok(values.iter().map(faults).collect())
+}
+
 impl Compiled {
     fn new(schema: Value) -> Result<Self, String> {
         let built = jsonschema::options()
@@ -59,9 +73,22 @@ impl Compiled {
                 } else {
                     format!("at {at}: ")
                 };
-                Err(format!("{at}{error}"))
+                Err(format!("{at}{}", refusal(&error)))
             }
         }
+    }
+}
+
+/// Why a schema cannot be used. One that refers to another is told what to do.
+fn refusal(error: &ValidationError<'_>) -> String {
+    match error.kind() {
+        ValidationErrorKind::Referencing(ReferencingError::Unretrievable { uri, .. }) => {
+            format!("it refers to {uri}, and nothing is fetched: put that schema under \"$defs\"")
+        }
+        ValidationErrorKind::Referencing(ReferencingError::PointerToNowhere { pointer }) => {
+            format!("it refers to #{pointer}, which it does not hold")
+        }
+        _ => error.to_string(),
     }
 }
 

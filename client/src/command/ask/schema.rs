@@ -1,11 +1,12 @@
-//! A JSON Schema that a reply must fit: what the model is told of it, and whether a reply does. Must never let through
-//! what does not validate.
-
-mod check;
+//! A JSON Schema that a reply must fit: what the model is told of it, and whether a reply does, which the daemon judges. Must
+//! never let through what does not validate.
 
 use crate::error::Failure;
+use crate::link::Link;
+use protocol::error::ErrorKind;
+use protocol::validation::ValidationRpcClient;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How many faults the model is told at once.
 const FAULTS: usize = 5;
@@ -13,25 +14,39 @@ const FAULTS: usize = 5;
 /// A schema and how it stands in its file.
 #[derive(Debug)]
 pub(super) struct Schema {
+    path: PathBuf,
     schema: Value,
     text: String,
 }
 
 impl Schema {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        let cannot = |error: &dyn std::fmt::Display| {
-            Failure::usage(format!("cannot use the schema {}: {error}", path.display()))
-        };
-        let text = std::fs::read_to_string(path).map_err(|error| cannot(&error))?;
-        Self::parse(text).map_err(|error| cannot(&error))
+        let text = std::fs::read_to_string(path).map_err(|error| unusable(path, &error))?;
+        let schema = serde_json::from_str(&text).map_err(|error| unusable(path, &error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            schema,
+            text,
+        })
     }
 
-    fn parse(text: String) -> Result<Self, String> {
-        let schema: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-        match check::unknown(&schema).or_else(|| check::dangling(&schema)) {
-            Some(what) => Err(what),
-            None => Ok(Self { schema, text }),
-        }
+    /// Finds a schema that is none before any model is asked.
+    pub(super) async fn settle(&self, link: &Link) -> Result<(), Failure> {
+        self.judge(link, Vec::new()).await.map(drop)
+    }
+
+    async fn judge(&self, link: &Link, values: Vec<Value>) -> Result<Vec<Vec<String>>, Failure> {
+        let judged = link
+            .call(async |client| {
+                ValidationRpcClient::check(client, self.schema.clone(), Some(values.clone())).await
+            })
+            .await;
+        judged.map(|judged| judged.faults).map_err(|failure| {
+            match failure.kind == Some(ErrorKind::InvalidParams) {
+                true => unusable(&self.path, &failure.message.trim_start_matches(REFUSED)),
+                false => failure,
+            }
+        })
     }
 
     /// What is asked, and in which form the answer is wanted.
@@ -50,16 +65,29 @@ impl Schema {
     }
 
     /// The value that a reply is, or what is wrong with it.
-    pub(super) fn check(&self, reply: &str) -> Result<Value, String> {
-        let value: Value = serde_json::from_str(unfenced(reply))
-            .map_err(|error| format!("it is no JSON: {error}"))?;
-        let mut faults = check::faults(&self.schema, &value);
+    pub(super) async fn check(
+        &self,
+        link: &Link,
+        reply: &str,
+    ) -> Result<Result<Value, String>, Failure> {
+        let value: Value = match serde_json::from_str(unfenced(reply)) {
+            Ok(value) => value,
+            Err(error) => return Ok(Err(format!("it is no JSON: {error}"))),
+        };
+        let mut faults = self.judge(link, vec![value.clone()]).await?.concat();
         faults.truncate(FAULTS);
-        match faults.is_empty() {
+        Ok(match faults.is_empty() {
             true => Ok(value),
             false => Err(faults.join("; ")),
-        }
+        })
     }
+}
+
+/// How the daemon begins what it says of a schema.
+const REFUSED: &str = "cannot use the schema: ";
+
+fn unusable(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("cannot use the schema {}: {why}", path.display()))
 }
 
 /// A reply without the fence that models put around JSON, and without the words around a fence that is the only one.
@@ -90,52 +118,18 @@ fn lines_at(text: &str) -> impl Iterator<Item = (usize, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn schema() -> Schema {
-        let schema =
-            json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
-        Schema::parse(schema.to_string()).unwrap()
-    }
 
     #[test]
-    fn a_reply_fits_bare_or_fenced() {
-        assert_eq!(schema().check("{\"n\": 1}"), Ok(json!({"n": 1})));
-        assert_eq!(
-            schema().check("```json\n{\"n\": 1}\n```\n"),
-            Ok(json!({"n": 1}))
-        );
-        assert_eq!(
-            schema().check("Here it is:\n\n```\n{\"n\": 1}\n```\nAnything else?"),
-            Ok(json!({"n": 1}))
-        );
-        let text = Schema::parse("{\"type\": \"string\"}".into()).unwrap();
-        assert_eq!(text.check("\"a ``` b\""), Ok(json!("a ``` b")));
-        let two = "```\n{\"n\": 1}\n```\nor\n```\n{\"n\": 2}\n```";
-        assert!(schema().check(two).is_err(), "which of them is not known");
-    }
-
-    #[test]
-    fn what_does_not_fit_is_told_with_its_place() {
-        let fault = schema().check("{\"n\": \"x\"}").unwrap_err();
-        assert!(fault.contains("/n"), "{fault}");
-        assert!(schema().check("{}").unwrap_err().contains("required"));
-        assert!(
-            schema()
-                .check("sure: {}")
-                .unwrap_err()
-                .starts_with("it is no JSON")
-        );
-    }
-
-    #[test]
-    fn a_file_that_is_no_schema_is_a_slip_of_the_command_line() {
-        assert!(Schema::parse("{".into()).is_err());
-        assert!(Schema::parse("{\"type\": 3}".into()).is_err());
-        for nowhere in ["#/$defs/none", "other.json#/x", "#anchor"] {
-            let schema = json!({"items": {"$ref": nowhere}});
-            assert!(Schema::parse(schema.to_string()).is_err(), "{nowhere}");
+    fn a_reply_stands_bare_or_in_the_only_fence() {
+        for reply in [
+            "{\"n\": 1}",
+            "```json\n{\"n\": 1}\n```\n",
+            "Here it is:\n\n```\n{\"n\": 1}\n```\nAnything else?",
+        ] {
+            assert_eq!(unfenced(reply), "{\"n\": 1}", "{reply}");
         }
-        assert!(Schema::parse("{\"$ref\": \"#\"}".into()).is_ok());
+        assert_eq!(unfenced("\"a ``` b\""), "\"a ``` b\"");
+        let two = "```\n{\"n\": 1}\n```\nor\n```\n{\"n\": 2}\n```";
+        assert_eq!(unfenced(two), two, "which of them is not known");
     }
 }

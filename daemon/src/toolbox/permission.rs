@@ -190,7 +190,7 @@ impl Permissions {
         arguments: &Map<String, Value>,
         places: &[Place],
     ) -> Vec<String> {
-        let offered = suggest::candidates(tool.name(), &subject(tool, arguments), places);
+        let offered = suggest::candidates(&subject(tool, arguments), places);
         let allows = |pattern: &String| {
             let then = self.with_pattern(tool.name(), pattern, Lasting::Always);
             then.judge_at(tool, arguments, places.to_vec()).policy == Policy::Allow

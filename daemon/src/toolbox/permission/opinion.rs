@@ -170,7 +170,7 @@ impl Permissions {
             return Opinion {
                 policy: Policy::Ask,
                 why: format!(
-                    "{word:?} destroys, writes or reaches further, and the rule {:?} in permissions.json does not name it",
+                    "{word:?} may destroy, write or reach further, and the rule {:?} in permissions.json does not name it",
                     standing.rule.pattern.text()
                 ),
                 whole: false,

@@ -15,10 +15,13 @@
 mod awk;
 mod compiler;
 mod git;
+mod known;
 mod lex;
 mod options;
 mod sed;
 
+#[cfg(test)]
+pub(super) use known::has as is_known;
 use lex::{Lexed, Word};
 
 /// A longer line is a doubt: no person reads it before saying yes.

@@ -58,14 +58,11 @@ const FAMILIES: &[&str] = &[
     "yarn test",
 ];
 
-/// Commands of a tool that is git by its name, whose words follow each other as in a line.
-const OF_GIT: &[&str] = &["add", "commit"];
-
 /// What may be offered for a call, the likeliest first; each is to be judged before it is.
-pub(super) fn candidates(tool: &str, subject: &Subject, places: &[Place]) -> Vec<String> {
+pub(super) fn candidates(subject: &Subject, places: &[Place]) -> Vec<String> {
     let mut all = match subject {
         Subject::Shell(line) => of_line(line.trim()),
-        Subject::Text(text) => of_text(tool, text),
+        Subject::Text(text) => of_text(text),
         Subject::Paths => of_places(places),
     };
     all.retain(|pattern| !pattern.is_empty() && pattern.len() <= LONGEST);
@@ -111,17 +108,13 @@ fn is_plain(word: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.'))
 }
 
-fn of_text(tool: &str, text: &str) -> Vec<String> {
+fn of_text(text: &str) -> Vec<String> {
     let exact = escape(text);
     if exact.len() > LONGEST {
         return Vec::new();
     }
     if let Some(origin) = origin(text) {
         return vec![format!("{origin}/*"), exact];
-    }
-    let first = text.split(' ').next().unwrap_or_default();
-    if tool == "git" && OF_GIT.contains(&first) {
-        return vec![format!("{first} *"), exact];
     }
     // What a server's or a script's tool is given differs each time: its kind is the tool.
     if text.starts_with('{') {
@@ -163,7 +156,7 @@ fn of_places(places: &[Place]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Subject, candidates, of_line};
+    use super::{FAMILIES, Subject, candidates, of_line, shell};
     use crate::toolbox::permission::place::Ground;
 
     fn lines(line: &str) -> Vec<String> {
@@ -201,6 +194,29 @@ mod tests {
         ];
         for (line, expected) in table {
             assert_eq!(lines(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_kind_that_is_offered_is_one_whose_words_are_known() {
+        let only_shows = |family: &str| {
+            let first = family.split(' ').next().unwrap_or_default();
+            matches!(
+                first,
+                "df" | "id" | "ls" | "pwd" | "stat" | "uname" | "which" | "whoami"
+            ) || matches!(
+                family,
+                "git describe"
+                    | "git log"
+                    | "git ls-files"
+                    | "git rev-parse"
+                    | "git shortlog"
+                    | "git show"
+                    | "git status"
+            )
+        };
+        for family in FAMILIES {
+            assert!(shell::is_known(family) || only_shows(family), "{family}");
         }
     }
 
@@ -260,16 +276,16 @@ mod tests {
             ("/etc/apt/x", &["/etc/apt/x"]),
         ];
         for (path, expected) in table {
-            let offered = candidates("write", &Subject::Paths, &[ground.place(path)]);
+            let offered = candidates(&Subject::Paths, &[ground.place(path)]);
             assert_eq!(offered, expected, "{path}");
         }
     }
 
     #[test]
     fn texts_are_offered_as_they_are_and_addresses_by_their_host() {
-        let of = |tool: &str, text: &str| candidates(tool, &Subject::Text(text.to_owned()), &[]);
+        let of = |text: &str| candidates(&Subject::Text(text.to_owned()), &[]);
         assert_eq!(
-            of("fetch", "https://docs.rs/a?b"),
+            of("https://docs.rs/a?b"),
             ["https://docs.rs/*", r"https://docs.rs/a\?b"]
         );
         for text in [
@@ -278,11 +294,11 @@ mod tests {
             "https:///x",
             "file:///x",
         ] {
-            assert_eq!(of("fetch", text).len(), 1, "{text}");
+            assert_eq!(of(text).len(), 1, "{text}");
         }
-        assert_eq!(of("git", "commit -m x"), ["commit *", "commit -m x"]);
-        assert_eq!(of("git", "reset --hard"), ["reset --hard"]);
-        assert_eq!(of("github__issue", r#"{"n":1}"#), [r#"{"n":1}"#, "*"]);
-        assert!(of("github__issue", &format!("{{{}}}", "x".repeat(2000))).is_empty());
+        assert_eq!(of("commit -m x"), ["commit -m x"]);
+        assert_eq!(of("reset --hard"), ["reset --hard"]);
+        assert_eq!(of(r#"{"n":1}"#), [r#"{"n":1}"#, "*"]);
+        assert!(of(&format!("{{{}}}", "x".repeat(2000))).is_empty());
     }
 }

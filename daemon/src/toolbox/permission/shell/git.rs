@@ -238,8 +238,8 @@ const COMMANDS: &[Row] = &[
             "diff-files",
         ],
         runs: &["--ext-diff", "--textconv"],
-        // Files that are no repository's.
-        changes: &["--output", "--no-index"],
+        // Files that are no repository's, and the program that the settings have for signatures.
+        changes: &["--output", "--no-index", "--show-signature"],
     },
     Row {
         names: &["format-patch", "reflog"],
@@ -349,6 +349,9 @@ pub(super) fn look(words: &[Word]) -> Found {
         }
     }
     found.changes.extend(overwrites(name, &rest[1..]));
+    // `%G?` asks the same program.
+    let signed = rest[1..].iter().filter(|word| word.plain.contains("%G"));
+    found.changes.extend(signed.map(|word| word.plain.clone()));
     // `+main` forces without an option.
     if command.plain == "push" {
         let forced = rest[1..]

@@ -2,7 +2,7 @@
 //! Must never be taken for complete: it knows the common ones; what a command does by its nature is the rule's to say.
 
 use super::lex::Word;
-use super::{awk, compiler, git, sed};
+use super::{awk, compiler, git, known, sed};
 
 /// What a command's words ask of it, beyond what its name says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -248,6 +248,16 @@ const EVALUATE: &[&str] = &[
 
 /// Looks at a command and its words; `run[0]` is its name.
 pub(super) fn look(run: &[Word]) -> Found {
+    let mut found = by_table(run);
+    for word in known::unknown(run) {
+        if !found.changes.contains(&word) {
+            found.changes.push(word);
+        }
+    }
+    found
+}
+
+fn by_table(run: &[Word]) -> Found {
     let (name, words) = (run[0].base(), &run[1..]);
     match name {
         "git" => return git::look(words),
@@ -309,10 +319,13 @@ impl Row {
 
 /// What an expansion may turn into begins with a dash, if a file is called so: `tar cf x *`. A path does not.
 pub(super) fn may_be_option(word: &Word) -> bool {
-    let dash = word.plain.starts_with('-') && !word.plain.contains('=');
     match word.uncertain {
         Some(0) => !word.plain.starts_with('~'),
-        Some(_) => dash,
+        // In a value it is no option's name.
+        Some(at) => {
+            let value = word.plain.find('=').is_some_and(|equals| equals < at);
+            word.plain.starts_with('-') && !value
+        }
         None => false,
     }
 }

@@ -288,6 +288,74 @@ fn arguments_that_run_nothing_are_none() {
 }
 
 #[test]
+fn of_a_known_kind_every_word_that_is_in_no_table_is_named() {
+    let table: &[(&str, &[&str])] = &[
+        ("cargo test -p x --release a::b -- --nocapture -q", &[]),
+        (
+            "cargo test --manifest-path ../x/Cargo.toml",
+            &["--manifest-path"],
+        ),
+        ("cargo build --target-dir=/x -j4", &["--target-dir=/x"]),
+        ("cargo test -Zunstable-options", &["-Zunstable-options"]),
+        ("cargo fmt --all -- --check", &[]),
+        ("cargo fmt -- x.rs", &["x.rs"]),
+        ("cargo clippy --fix -- -Dwarnings -D x", &["--fix"]),
+        ("cargo clippy -- -Clinker=x", &["-Clinker=x"]),
+        ("cargo doc --open", &["--open"]),
+        ("go test -run X -count=1 ./...", &[]),
+        ("go test -o x -c", &["-o", "-c"]),
+        (
+            "go build -pkgdir=/x -ldflags=-extld=/x",
+            &["-pkgdir=/x", "-ldflags=-extld=/x"],
+        ),
+        ("go vet ../x /y", &["../x", "/y"]),
+        ("npm run build --userconfig=x", &["--userconfig=x"]),
+        ("npm test -- src/a.test.js --config x", &["--config"]),
+        (
+            "pnpm test --config.script-shell=x",
+            &["--config.script-shell=x"],
+        ),
+        ("pytest -vx -k 'a or b' tests/a.py::b --tb=short", &[]),
+        (
+            "pytest @args -k @more ../x.py --pastebin=all",
+            &["@args", "@more", "../x.py", "--pastebin=all"],
+        ),
+        ("git commit -am 'x y' --signoff", &[]),
+        (
+            "git commit --amend --no-verify -F /etc/passwd",
+            &["--amend", "--no-verify", "-F", "/etc/passwd"],
+        ),
+        ("git commit -an", &["-an"]),
+        ("git add -A src -- x", &[]),
+        ("git add -p", &["-p"]),
+        (
+            "git log --show-signature --format=%G?",
+            &["--show-signature", "--format=%G?"],
+        ),
+        ("/usr/bin/pytest --debug=x", &["--debug=x"]),
+    ];
+    for (line, expected) in table {
+        let split = split(line);
+        assert_eq!(split.doubt, None, "{line}");
+        assert_eq!(split.commands[0].changes, *expected, "{line}");
+    }
+}
+
+#[test]
+fn an_expansion_within_an_options_name_is_a_doubt_and_one_in_its_value_is_none() {
+    for line in [
+        "git log --output$X=o",
+        "git log -$X-output=o",
+        "git log --outpu{t,}=o",
+        "npm run build --script-shell$X=x",
+        "sort --compress-program$X=x a",
+    ] {
+        assert!(split(line).doubt.is_some(), "{line}");
+    }
+    assert_eq!(split("sort --key=$X a").doubt, None);
+}
+
+#[test]
 fn arguments_that_destroy_or_write_are_named() {
     let table: &[(&str, &[&str])] = &[
         ("find . -delete", &["-delete"]),

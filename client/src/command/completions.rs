@@ -16,7 +16,7 @@ pub(crate) struct Args {
 
 #[expect(clippy::unused_async, reason = "commands are called alike")]
 pub(super) async fn run(args: Args, _place: Place) -> Result<(), Failure> {
-    let mut command = crate::cli::command();
+    let mut command = without_prompt(&crate::cli::command());
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "dwell", &mut script);
     let script = String::from_utf8_lossy(&script);
@@ -26,4 +26,16 @@ pub(super) async fn run(args: Args, _place: Place) -> Result<(), Failure> {
         Shell::Fish => values::in_fish(&script, &command),
         _ => script.into_owned(),
     })
+}
+
+/// The table without the prompt that may stand in a command's place: it is no word to complete, and would hold that place.
+fn without_prompt(all: &clap::Command) -> clap::Command {
+    let options = all
+        .get_arguments()
+        .filter(|argument| !argument.is_positional());
+    clap::Command::new("dwell")
+        .version(protocol::version::RELEASE)
+        .disable_version_flag(true)
+        .args(options)
+        .subcommands(all.get_subcommands())
 }

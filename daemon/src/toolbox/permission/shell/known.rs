@@ -437,7 +437,7 @@ impl Set {
         for (at, letter) in letters.char_indices() {
             let is =
                 |option: &&str| option.strip_prefix('-') == Some(letter.encode_utf8(&mut [0; 4]));
-            if self.valued.iter().any(|option| is(&option)) {
+            if self.valued.iter().any(&is) {
                 let rest = &letters[at + letter.len_utf8()..];
                 return if rest.is_empty() {
                     Takes::Valued
@@ -445,7 +445,7 @@ impl Set {
                     Takes::Known
                 };
             }
-            if !self.flags.iter().any(|option| is(&option)) {
+            if !self.flags.iter().any(is) {
                 return Takes::Not;
             }
         }

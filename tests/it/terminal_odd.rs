@@ -28,6 +28,39 @@ fn a_terminal_that_knows_no_size_is_as_wide_as_usual() {
 }
 
 #[test]
+fn a_pager_that_is_not_there_is_told_and_one_that_control_c_ended_is_none_that_failed() {
+    let name = "a_pager_that_is_not_there_is_told_and_one_that_control_c_ended_is_none_that_failed";
+    let daemon = TestDaemon::start();
+    let Some((tmux, mut client, session)) = shell(&daemon, name) else {
+        return;
+    };
+    client.start(&session, "think deep\nsay done");
+    let attach = command(&daemon, &format!("attach {session}")).replace("exec ", "");
+    let with = |pager: &str| attach.replace("TERM=", &format!("PAGER='{pager}' TERM="));
+    tmux.type_line("sh", &format!("clear; {}", with("no-such-pager")));
+    tmux.shows("sh", &format!("{session} · "));
+    tmux.press("sh", "M-o");
+    tmux.shows("sh", "cannot run no-such-pager: there is no such program\n");
+    tmux.shows("sh", "hint: PAGER names it\n");
+    tmux.press("sh", "C-d");
+    tmux.shows("sh", "detached from");
+    let script = daemon.write(
+        "pager",
+        "echo paging; read -r line < /dev/tty; kill -INT $$\n",
+    );
+    let pager = with(&format!("sh {}; exit $?", script.display()));
+    tmux.type_line("sh", &format!("clear; {pager}"));
+    tmux.shows("sh", &format!("{session} · "));
+    tmux.press("sh", "M-o");
+    tmux.shows("sh", "paging\n");
+    tmux.type_line("sh", "");
+    tmux.type_line("sh", "say and on");
+    let window = tmux.shows("sh", "\nand on\n");
+    assert!(!window.contains("ended with"), "{window}");
+    end(&tmux, Signal::TERM);
+}
+
+#[test]
 fn what_the_editor_saved_outlives_the_client_that_is_ended_meanwhile() {
     let name = "what_the_editor_saved_outlives_the_client_that_is_ended_meanwhile";
     let daemon = TestDaemon::start();

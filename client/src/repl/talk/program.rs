@@ -5,15 +5,30 @@ use crate::error::Failure;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::process::{Command, Stdio};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// The signal of Ctrl-C.
+const INTERRUPT: i32 = rustix::process::Signal::INT.as_raw();
+
+/// Where a person names an editor, the first that is set.
+const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
+
+/// How a pager ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Paged {
+    Well,
+    /// By Ctrl-C, which may have ended it before it put the terminal right.
+    Interrupted,
+}
 
 /// Shows a text in the person's pager, on a thread that may wait.
-pub(super) async fn page(text: String) -> Result<(), Failure> {
+pub(super) async fn page(text: String) -> Result<Paged, Failure> {
     let shown = tokio::task::spawn_blocking(move || in_pager(&text)).await;
     shown.unwrap_or_else(|_| Err(Failure::new("the pager's thread has ended")))
 }
 
-fn in_pager(text: &str) -> Result<(), Failure> {
+fn in_pager(text: &str) -> Result<Paged, Failure> {
     let named = std::env::var("PAGER")
         .ok()
         .filter(|pager| !pager.trim().is_empty());
@@ -35,9 +50,28 @@ fn in_pager(text: &str) -> Result<(), Failure> {
         let _ = pipe.write_all(text.as_bytes());
     }
     match child.wait()? {
-        status if status.success() => Ok(()),
-        status => Err(Failure::new(format!("{pager} ended with {status}"))),
+        status if status.success() => Ok(Paged::Well),
+        // Ctrl-C in a pager stops its search; the shell around it ends by that when the pager has ended well.
+        status if status.signal() == Some(INTERRUPT) || status.code() == Some(128 + INTERRUPT) => {
+            Ok(Paged::Interrupted)
+        }
+        status => Err(ended(&pager, &["PAGER"], status)),
     }
+}
+
+/// A program that did not end well; a shell has codes for one that it could not run.
+fn ended(program: &str, variables: &[&str], status: ExitStatus) -> Failure {
+    let why = match status.code() {
+        Some(127) => "there is no such program",
+        Some(126) => "it is no program that can be run",
+        _ => return Failure::new(format!("{program} ended with {status}")),
+    };
+    let names = |name: &&&str| std::env::var(name).is_ok_and(|value| value == program);
+    let hint = match variables.iter().find(names) {
+        Some(name) => format!("{name} names it"),
+        None => format!("{} can name another", variables.join(" or ")),
+    };
+    Failure::new(format!("cannot run {program}: {why}")).hint(hint)
 }
 
 /// An editor that failed, and what it had saved by then.
@@ -64,7 +98,7 @@ pub(super) async fn compose(text: String) -> Result<String, Broken> {
 
 fn editor() -> String {
     let named = |name: &str| std::env::var(name).ok();
-    ["VISUAL", "EDITOR"]
+    EDITORS
         .iter()
         .filter_map(|name| named(name))
         .find(|value| !value.trim().is_empty())
@@ -101,7 +135,7 @@ fn in_editor(editor: &str, text: &str) -> Result<String, Broken> {
             return Ok(written);
         }
         (Ok(status), Ok(written)) => {
-            let failure = Failure::new(format!("{editor} ended with {status}"));
+            let failure = ended(editor, &EDITORS, status);
             if written.trim_end() == text.trim_end() {
                 let _ = std::fs::remove_file(&path);
                 return Err(failure.into());
@@ -154,6 +188,13 @@ mod tests {
         assert_eq!((broken.failure.hint, broken.saved), (None, None));
         let none = in_editor("no-such-editor-anywhere 2>/dev/null", "typed").unwrap_err();
         let none = none.failure;
-        assert!(none.message.contains("exit status: 127"), "{none}");
+        assert!(
+            none.message.ends_with(": there is no such program"),
+            "{none}"
+        );
+        assert_eq!(
+            none.hint.as_deref(),
+            Some("VISUAL or EDITOR can name another")
+        );
     }
 }

@@ -59,7 +59,7 @@ impl Talk<'_> {
     async fn page_through(&mut self, text: String) -> Result<(), Failure> {
         self.console.sleep()?;
         let paged = program::page(text + "\n").await;
-        if paged.is_err() {
+        if paged != Ok(program::Paged::Well) {
             self.console.mend()?;
         }
         self.console.wake()?;

@@ -30,6 +30,7 @@ pub mod provider;
 pub mod schema;
 pub mod session;
 pub mod surrogate;
+pub mod table;
 pub mod tool;
 pub mod turn;
 pub mod unseen;

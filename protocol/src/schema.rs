@@ -9,7 +9,9 @@ mod shape;
 use crate::error::ErrorKind;
 use crate::id::SessionId;
 use crate::version::{PROTOCOL, RELEASE};
-use crate::{approval, command, daemon, notification, provider, session, tool, turn, validation};
+use crate::{
+    approval, command, daemon, notification, provider, session, table, tool, turn, validation,
+};
 use examples::Examples;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -125,7 +127,10 @@ impl Builder {
         self.taken
             .transforms_mut()
             .for_each(|transform| transform.transform(&mut schema));
-        let schema = shape::plain(schema.to_value(), Direction::Taken);
+        let mut schema = shape::plain(schema.to_value(), Direction::Taken);
+        if table::NAMES.contains(&name) && schema.get("type").is_some() {
+            schema = json!({"anyOf": [schema, {"type": "array", "maxItems": 0}]});
+        }
         json!({"name": name, "required": !optional, "schema": schema})
     }
 

@@ -404,3 +404,20 @@ fn without_session(events: &Events) -> Vec<Value> {
     };
     events.0.iter().map(strip).collect()
 }
+
+#[test]
+fn an_empty_list_stands_for_an_empty_object_as_some_languages_write_it() {
+    let daemon = TestDaemon::start();
+    let mut client = daemon.client();
+    let params = json!({"cwd": daemon.work(), "provider": "script", "env": [], "vars": [], "mcp_servers": []});
+    let session = client.call("session/create", params)["id"].clone();
+    client.call(
+        "session/join",
+        json!({"session": session, "mcp_servers": []}),
+    );
+    let run = json!({"session": session, "name": "list", "arguments": []});
+    assert_eq!(client.call("tool/run", run)["ok"], true);
+    let wrong = json!({"cwd": daemon.work(), "env": [1]});
+    let fault = client.fault("session/create", wrong);
+    assert_eq!(fault.code, -32602, "{fault}");
+}

@@ -13,6 +13,7 @@ use jsonrpsee::core::server::{
 };
 use jsonrpsee::types::{Id, Params};
 use protocol::error::{ErrorKind, RpcError};
+use protocol::table;
 use serde_json::value::RawValue;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -165,7 +166,8 @@ impl Dispatcher {
         let found = self.service.methods.method_with_name(&call.method);
         let (name, callback) = found.ok_or_else(|| no_method(&call.method))?;
         let permit = self.permit(name, &arrival).await?;
-        let params = Params::new(call.params.map(RawValue::get)).into_owned();
+        let params = call.params.map(|params| table::mend(params.get()));
+        let params = Params::new(params.as_deref()).into_owned();
         let mut extensions = Extensions::new();
         extensions.insert(Arc::clone(&self.context));
         let future = match callback {

@@ -120,12 +120,40 @@ fn command(words: &[Word]) -> (Command, Option<&'static str>) {
             None
         },
         also: match doubt {
+            None if run.len() > 2 && run[1].plain.starts_with('-') => {
+                let mut all = faces(run, 1);
+                all.extend(past_options(run));
+                all
+            }
             // A wrapper's own arguments end where the command begins, which only the wrapper knows: any word may be it.
             Some(_) => faces(run, run.len().min(WRAPPED)),
             None => faces(run, run.len().min(1)),
         },
     };
     (command, doubt)
+}
+
+/// A command without the options before its first word, which may be the command's own command (`git --no-pager push`):
+/// each of them with no value and, as nobody knows, with the next word for one.
+fn past_options(run: &[Word]) -> Vec<Face> {
+    let (name, words) = (&run[0], &run[1..]);
+    let is_option = |word: &&Word| word.plain.starts_with('-');
+    let options = words.iter().take_while(is_option).count();
+    let mut valued = 0;
+    while words.get(valued).is_some_and(|word| is_option(&word)) {
+        valued += if words[valued].plain.contains('=') {
+            1
+        } else {
+            2
+        };
+    }
+    let mut all = Vec::new();
+    for from in [options, valued.min(words.len())] {
+        let mut rest = vec![name.clone()];
+        rest.extend_from_slice(&words[from..]);
+        all.extend(faces(&rest, 1));
+    }
+    all
 }
 
 /// The command from each of its first words on, as it is and by its bare name.
@@ -252,6 +280,10 @@ fn kind(name: &str) -> Kind {
         | "linux32"
         | "linux64"
         | "i386"
+        | "x86_64"
+        | "npx"
+        | "bunx"
+        | "pnpx"
         | "choom"
         | "eatmydata"
         | "chronic"

@@ -209,6 +209,11 @@ const TABLE: &[Row] = &[
         changes: &["-C", "--prefix", "--dir", "--cwd"],
     },
     Row {
+        names: &["rustup"],
+        runs: &["run"],
+        changes: &[],
+    },
+    Row {
         names: &["less", "more", "most", "pg"],
         runs: &["-k", "--lesskey-file", "--lesskey-src", "--lesskey-content"],
         changes: &["-o", "-O", "--log-file", "--LOG-FILE"],
@@ -239,6 +244,9 @@ const TABLE: &[Row] = &[
         changes: &["-r"],
     },
 ];
+
+/// Commands of package managers that run a package's program, which may be any.
+const OF_PACKAGES: &[&str] = &["exec", "x", "dlx", "create", "init"];
 
 /// Words of the shell's own that evaluate what looks like a subscript: `test -v 'a[$(x)]'`.
 const EVALUATE: &[&str] = &[
@@ -275,6 +283,10 @@ fn by_table(run: &[Word]) -> Found {
         "tar" | "gtar" | "bsdtar" => tar(words, &mut found),
         "less" | "more" | "most" | "pg" => {
             found.runs |= words.iter().any(|word| word.plain.starts_with('+'));
+        }
+        "npm" | "pnpm" | "yarn" => {
+            let own = words.iter().find(|word| !word.plain.starts_with('-'));
+            found.runs |= own.is_some_and(|own| OF_PACKAGES.contains(&own.plain.as_str()));
         }
         // A variable may be what a recipe runs: `make CC=x`.
         "make" | "gmake" | "bmake" => {

@@ -61,6 +61,26 @@ fn a_pager_that_is_not_there_is_told_and_one_that_control_c_ended_is_none_that_f
 }
 
 #[test]
+fn what_is_typed_outlives_the_daemon_that_is_stopped_meanwhile() {
+    let name = "what_is_typed_outlives_the_daemon_that_is_stopped_meanwhile";
+    let daemon = TestDaemon::start();
+    let Some((tmux, mut client, session)) = shell(&daemon, name) else {
+        return;
+    };
+    let attach = command(&daemon, &format!("attach {session}")).replace("exec ", "");
+    tmux.type_line("sh", &format!("clear; {attach}"));
+    tmux.shows("sh", &format!("{session} · script"));
+    tmux.type_text("sh", "a long thought");
+    tmux.shows("sh", "> a long thought");
+    client.call("daemon/shutdown", json!({"grace_ms": 0}));
+    tmux.shows("sh", "what was typed is in the history");
+    tmux.shows("sh", "error: the daemon was stopped");
+    let history = daemon.path("state").join("history.jsonl");
+    let history = std::fs::read_to_string(&history).unwrap();
+    assert!(history.contains("a long thought"), "{history}");
+}
+
+#[test]
 fn what_the_editor_saved_outlives_the_client_that_is_ended_meanwhile() {
     let name = "what_the_editor_saved_outlives_the_client_that_is_ended_meanwhile";
     let daemon = TestDaemon::start();

@@ -154,7 +154,7 @@ impl View<'_> {
             let line = format!("{}: {}", waiting.state, first_line(&waiting.text));
             rows.push(
                 self.paint
-                    .dress(Part::Quiet, &clip(&line, columns.saturating_sub(1))),
+                    .dress(Part::Quiet, &shortened(&line, columns.saturating_sub(1))),
             );
         }
         rows

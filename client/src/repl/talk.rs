@@ -88,6 +88,9 @@ pub(super) async fn run(
     talk.take_session(&past.session);
     let left = talk.talk(opening).await;
     talk.send_off().await;
+    if left.is_err() {
+        talk.keep_unsent();
+    }
     if let Some(text) = talk.telling.farewell() {
         talk.line(&paint.dress(Part::Quiet, &text));
     }

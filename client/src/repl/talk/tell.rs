@@ -4,12 +4,13 @@ use super::Talk;
 use super::job::Done;
 use crate::error::Failure;
 use crate::paint::{Part, tame};
+use crate::render::first_line;
 use crate::repl::line::{own_help, with_own};
 use crate::repl::{Leave, complaint, is_final};
 use protocol::command::CommandResult;
 use protocol::session::Session;
 
-/// What is said when this client is ended from outside.
+/// What is said when this client is ended from outside, or its daemon.
 const KEPT: &str = "what was typed is in the history: Up brings it back here";
 
 impl Talk<'_> {
@@ -20,6 +21,20 @@ impl Talk<'_> {
             self.console.editor.history().add(typed.trim_end());
             self.line(&self.paint.dress(Part::Quiet, KEPT));
         }
+    }
+
+    /// Nobody takes any more what is on its way, or still in the line.
+    pub(super) fn keep_unsent(&mut self) {
+        for one in std::mem::take(&mut self.sending) {
+            self.tell_not_sent(&one.text);
+        }
+        self.keep_typed();
+    }
+
+    /// What was typed is in the history.
+    fn tell_not_sent(&mut self, text: &str) {
+        let text = format!("not sent: {}", first_line(text));
+        self.line(&self.paint.dress(Part::Quiet, &text));
     }
 
     /// On to a session that was made from this one.
@@ -69,8 +84,9 @@ impl Talk<'_> {
             return;
         };
         let sending = self.sending.remove(at);
-        if self.console.editor.is_empty() {
-            self.console.editor.set(&sending.text);
+        match self.console.editor.is_empty() {
+            true => self.console.editor.set(&sending.text),
+            false => self.tell_not_sent(&sending.text),
         }
     }
 

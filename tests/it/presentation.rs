@@ -784,7 +784,8 @@ fn the_client_takes_a_toolbox_where_it_makes_a_session_lists_tools_and_runs_one(
     let dwell = |args: &[&str]| Dwell::new(&daemon).args(args.iter().copied()).run();
     let only_read = r#"{"restrict": {"of": "builtin", "names": ["read", "nope"]}}"#;
     let script = "do list {}\nsay done";
-    let asked = dwell(&["ask", "-p", "script", "--toolbox", only_read, script]);
+    let verbose = ["ask", "-v", "-p", "script", "--toolbox", only_read, script];
+    let asked = dwell(&verbose);
     assert_eq!(asked.stdout, "done\n", "{}", asked.stderr);
     assert!(
         asked
@@ -817,7 +818,7 @@ fn the_client_takes_a_toolbox_where_it_makes_a_session_lists_tools_and_runs_one(
         "read",
         path,
     ]);
-    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.code, Some(4));
     assert!(
         ran.stdout.contains("is reached by call_tool"),
         "{}",
@@ -870,6 +871,7 @@ fn the_log_and_an_export_show_the_call_that_was_made_under_the_one_that_hands_it
     let live = Dwell::new(&daemon)
         .args([
             "ask",
+            "--verbose",
             "-p",
             "script",
             "--toolbox",

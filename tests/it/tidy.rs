@@ -48,6 +48,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             // The port through which a client's tools run, which a connection stands behind.
             "toolbox::source::client::Offerer",
             "toolbox::source::script::agent",
+            // Pure, and knows no tool.
+            "toolbox::schema",
             "transport::Context",
             "shutdown",
             "store::ListQuery",

@@ -87,8 +87,8 @@ enum Rank {
     Context,
     Model,
     Clients,
-    Session,
     Tip,
+    Session,
     Tokens,
 }
 

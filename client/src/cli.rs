@@ -54,7 +54,9 @@ impl Cli {
                 "what is said of a new session goes behind the command: `dwell new -p NAME`",
             )),
             (Some(command), _) => Ok(command),
-            (None, Some(word)) if !word.contains(char::is_whitespace) => Err(no_command(&word)),
+            (None, Some(word)) if !word.contains(char::is_whitespace) => {
+                Err(no_command(&word, &[]))
+            }
             (None, Some(_)) if !std::io::stdout().is_terminal() => Err(Failure::usage(
                 "`dwell PROMPT` needs a terminal: `dwell ask` answers anywhere",
             )),
@@ -63,20 +65,27 @@ impl Cli {
     }
 }
 
-/// The first word, where it was taken for a prompt and what stands behind it makes no sense for one.
-fn mistaken(error: &clap::Error, first: Option<String>) -> Option<String> {
-    let word =
-        first.filter(|word| !word.starts_with('-') && !word.contains(char::is_whitespace))?;
+/// What was meant, where the first word was taken for a prompt and what stands behind it makes no sense for one.
+fn mistaken(error: &clap::Error) -> Option<Failure> {
     let odd = matches!(
         error.kind(),
         clap::error::ErrorKind::UnknownArgument | clap::error::ErrorKind::InvalidSubcommand
     );
-    let is_command = command().find_subcommand(&word).is_some();
-    (odd && !is_command).then_some(word)
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let first = words.first().filter(|word| odd && !word.starts_with('-'))?;
+    if command().find_subcommand(first).is_some() {
+        return None;
+    }
+    let prompt = words.iter().take_while(|word| !word.starts_with('-'));
+    let prompt: Vec<&str> = prompt.map(String::as_str).collect();
+    Some(match first.contains(char::is_whitespace) {
+        true => Failure::usage("a prompt is one argument").hint("put all of it in quotes"),
+        false => no_command(first, &prompt),
+    })
 }
 
-/// A word alone is more likely a command's name than a prompt.
-fn no_command(word: &str) -> Failure {
+/// A word alone is more likely a command's name than a prompt; of several, all may be the prompt.
+fn no_command(word: &str, prompt: &[&str]) -> Failure {
     let names = command();
     let shown = names.get_subcommands().filter(|one| !one.is_hide_set());
     let names = shown.flat_map(|command| {
@@ -87,9 +96,13 @@ fn no_command(word: &str) -> Failure {
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|(likeness, _)| *likeness > 0.7);
     let failure = Failure::usage(format!("no command is called \"{word}\""));
+    let as_prompt = match prompt.len() {
+        0 | 1 => "a prompt of one word: `dwell ask`".to_owned(),
+        _ => format!("a prompt goes in quotes: `dwell \"{}\"`", prompt.join(" ")),
+    };
     failure.hint(match near {
-        Some((_, name)) => format!("is `dwell {name}` meant? (a prompt of one word: `dwell ask`)"),
-        None => "`dwell --help` lists them (a prompt of one word: `dwell ask`)".to_owned(),
+        Some((_, name)) => format!("is `dwell {name}` meant? ({as_prompt})"),
+        None => format!("`dwell --help` lists them ({as_prompt})"),
     })
 }
 
@@ -129,8 +142,7 @@ pub(crate) fn main() -> i32 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            if let Some(word) = mistaken(&error, std::env::args().nth(1)) {
-                let failure = no_command(&word);
+            if let Some(failure) = mistaken(&error) {
                 report(&failure);
                 return failure.exit as i32;
             }

@@ -9,6 +9,11 @@ use unicode_segmentation::UnicodeSegmentation as _;
 /// Cells of a row: id, state, age, title, directory.
 pub(crate) type Cells = [String; 5];
 
+/// The least room that title and directory share.
+const NARROW: usize = 12;
+/// What is left of an id in a window that has not even that.
+const SHORT_ID: usize = 14;
+
 /// The columns that give way where the window is narrow.
 const TITLE: usize = 3;
 const DIRECTORY: usize = 4;
@@ -57,19 +62,40 @@ pub(crate) fn table(rows: &[Cells], columns: Option<usize>) -> Vec<String> {
     if let Some(columns) = columns {
         let fixed = widths[..TITLE].iter().sum::<usize>() + 8;
         let room = columns.saturating_sub(fixed);
+        if room < NARROW {
+            widths = narrow(widths, columns);
+            return lines(rows, &widths, Some(columns));
+        }
         // A title gives way only until it has two thirds.
         let left = room.saturating_sub(widths[DIRECTORY]);
         widths[TITLE] = widths[TITLE].min(left.max(room - room / 3));
         widths[DIRECTORY] = room.saturating_sub(widths[TITLE]);
     }
+    lines(rows, &widths, columns)
+}
+
+/// Where a title has no room beside the rest, it counts more than age and directory and the end of an id.
+fn narrow(widest: [usize; 5], columns: usize) -> [usize; 5] {
+    let id = widest[0].min(SHORT_ID);
+    let state = widest[1];
+    let title = columns.saturating_sub(id + state + 4);
+    [id, state, 0, title.min(widest[TITLE]), 0]
+}
+
+fn lines(rows: &[Cells], widths: &[usize; 5], columns: Option<usize>) -> Vec<String> {
     let line = |row: &Cells| {
         let mut text = String::new();
-        for (cell, wide) in row.iter().zip(&widths).take(DIRECTORY) {
+        for (cell, wide) in row.iter().zip(widths).take(DIRECTORY) {
+            if *wide == 0 && columns.is_some() {
+                continue;
+            }
             let cell = start_of(cell, *wide);
             let gap = " ".repeat(wide.saturating_sub(width(&cell)) + 2);
             text.push_str(&format!("{cell}{gap}"));
         }
-        text.push_str(&end_of(&row[DIRECTORY], widths[DIRECTORY]));
+        if widths[DIRECTORY] > 0 || columns.is_none() {
+            text.push_str(&end_of(&row[DIRECTORY], widths[DIRECTORY]));
+        }
         let text = text.trim_end().to_string();
         // A row is to have one line of the window.
         columns.map_or_else(|| text.clone(), |columns| clip(&text, columns))
@@ -170,6 +196,19 @@ mod tests {
             width(&lines[0]) <= 60 && lines[0].ends_with("d/the/end") && lines[0].contains('…'),
             "{lines:?}"
         );
+    }
+
+    #[test]
+    fn a_very_narrow_window_shows_titles_before_ages_and_directories() {
+        let row = [
+            "swift-otter-abc123",
+            "waiting",
+            "12s",
+            "mend the build",
+            "~/here",
+        ];
+        let lines = table(&[row.map(String::from)], Some(38));
+        assert_eq!(lines, ["swift-otter-a…  waiting  mend the bui…"]);
     }
 
     #[test]

@@ -215,7 +215,13 @@ impl Place {
 /// A directory of this machine, absolute.
 pub(crate) fn directory(path: &Path) -> Result<String, Failure> {
     let whole = std::fs::canonicalize(path)
-        .map_err(|error| Failure::new(format!("cannot open {}: {error}", path.display())))?;
+        .map_err(|error| {
+            let failure = Failure::new(format!("cannot open {}: {error}", path.display()));
+            match path.to_string_lossy().contains(' ') {
+                true => failure.hint("a directory is wanted here; a prompt goes alone behind `dwell`, or behind `dwell ask`"),
+                false => failure,
+            }
+        })?;
     if !whole.is_dir() {
         return Err(Failure::new(format!(
             "{} is not a directory",

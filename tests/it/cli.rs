@@ -325,6 +325,14 @@ fn a_mistyped_command_is_no_prompt() {
         );
         assert!(ran.stderr.contains("`dwell list`"), "{}", ran.stderr);
     }
+    for (args, hint) in [
+        (&["fix", "the", "build"][..], "`dwell \"fix the build\"`"),
+        (&["fix it", "now"], "in quotes"),
+        (&["new", "fix it"], "a directory is wanted here"),
+    ] {
+        let ran = Dwell::new(&daemon).args(args.iter().copied()).run();
+        assert!(ran.stderr.contains(hint), "{args:?}: {}", ran.stderr);
+    }
     let piped = Dwell::new(&daemon).args(["say one camel"]).run();
     assert_eq!(piped.code, Some(2));
     assert!(piped.stderr.contains("dwell ask"), "{}", piped.stderr);

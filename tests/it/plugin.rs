@@ -963,3 +963,22 @@ fn reload_reads_the_hooks_anew_and_a_slip_in_the_file_keeps_those_that_were() {
     );
     assert_eq!(read(&mut client, &session)["ok"], true);
 }
+
+#[test]
+fn what_a_slash_command_needs_allowed_is_denied_where_nobody_can_be_asked() {
+    let daemon = daemon_with(&[("wc.py", WC_PYTHON)], "");
+    daemon.permissions(&json!({"wc": "ask"}));
+    daemon.write("a.txt", "one\n");
+    let (mut client, session) = session(&daemon);
+    let ran = harness::dwell::Dwell::new(&daemon)
+        .args(["attach", &session])
+        .stdin("/wc a.txt\nsay and on\n")
+        .run();
+    assert!(ran.stdout.contains("and on"), "{ran:?}");
+    assert!(
+        ran.stdout.contains("there is no terminal to ask on"),
+        "{ran:?}"
+    );
+    let waiting = client.call("approval/list", json!({"session": session}));
+    assert_eq!(waiting, json!([]), "{ran:?}");
+}

@@ -457,13 +457,21 @@ impl Plain {
     }
 
     async fn command(&mut self, line: &str) -> Result<(), Failure> {
-        let session = self.session.clone();
-        let ran = self
-            .link
-            .call_once(async |client| {
-                CommandRpcClient::run(client, session.clone(), line.to_string()).await
-            })
-            .await;
+        let (link, session) = (Rc::clone(&self.link), self.session.clone());
+        let mut running = std::pin::pin!(link.call_once(async |client| {
+            CommandRpcClient::run(client, session.clone(), line.to_string()).await
+        }));
+        // What it does may have to be allowed first.
+        let ran = loop {
+            tokio::select! {
+                ran = &mut running => break ran,
+                event = self.follow.next() => self.show(&event?)?,
+            }
+            if let Some(question) = self.questions.first() {
+                let approval = question.approval.clone();
+                self.ask(approval).await?;
+            }
+        };
         let result = match ran {
             Ok(result) => result,
             Err(failure) => return self.refuse(&failure),

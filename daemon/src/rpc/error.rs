@@ -123,7 +123,7 @@ mod tests {
         check(
             SessionError::Stopping,
             -32001,
-            &json!({"kind": "overloaded", "retryable": true}),
+            &json!({"kind": "overloaded", "retryable": true, "stopping": true}),
         );
         check(
             SessionError::Store(StoreError::Held {

@@ -20,7 +20,9 @@ const LARGE: (u16, u16) = (120, 40);
 fn daemon() -> TestDaemon {
     let sandbox = Sandbox::new();
     sandbox.permissions(&json!({"execute": "allow"}));
-    let editor = sandbox.write("editor", "echo editing; exec sleep 1000\n");
+    // One whose client was killed ends with the sandbox.
+    let editor = "echo editing; while [ -e \"$0\" ]; do sleep 0.2; done\n";
+    let editor = sandbox.write("editor", editor);
     let mut sandbox = sandbox;
     sandbox.set("EDITOR", format!("sh {}", editor.display()));
     TestDaemon::start_in(sandbox)

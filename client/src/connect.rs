@@ -195,11 +195,12 @@ async fn reach(place: &Place) -> Result<Option<UnixStream>, Failure> {
     Ok(None)
 }
 
-/// Only these two say for sure that there is no daemon. A file without a listener is stale.
+/// Only these say for sure that there is no daemon: a file without a listener is stale, and a listener that closes at this very
+/// moment was a daemon's that ends.
 fn nobody_listens(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset
     )
 }
 

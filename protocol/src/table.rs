@@ -8,26 +8,34 @@ use std::collections::BTreeMap;
 /// Their names, which mean the same in all methods.
 pub const NAMES: [&str; 4] = ["env", "vars", "mcp_servers", "arguments"];
 
-/// The same parameters with `{}` for each of these that is `[]`.
+/// The same parameters with `{}` for each of these that is `[]`. What names none of them is not even read.
 pub fn mend(params: &str) -> Cow<'_, str> {
-    if !params.trim_start().starts_with('{') || !params.contains('[') {
-        return Cow::Borrowed(params);
-    }
-    let Ok(mut members) = serde_json::from_str::<BTreeMap<&str, &RawValue>>(params) else {
-        return Cow::Borrowed(params);
+    let names_one = || {
+        NAMES
+            .iter()
+            .any(|name| params.contains(&format!("\"{name}\"")))
     };
-    let empty: &RawValue = serde_json::from_str("{}").unwrap_or(RawValue::NULL);
-    let mut mended = false;
-    for name in NAMES {
-        if let Some(value) = members.get_mut(name).filter(|value| is_empty_list(value)) {
-            *value = empty;
-            mended = true;
-        }
+    if !params.trim_start().starts_with('{') || !params.contains('[') || !names_one() {
+        return Cow::Borrowed(params);
     }
-    match serde_json::to_string(&members) {
-        Ok(text) if mended => Cow::Owned(text),
-        _ => Cow::Borrowed(params),
+    mended(params).map_or(Cow::Borrowed(params), Cow::Owned)
+}
+
+fn mended(params: &str) -> Option<String> {
+    let mut members: BTreeMap<&str, &RawValue> = serde_json::from_str(params).ok()?;
+    let empty: &RawValue = serde_json::from_str("{}").ok()?;
+    let lists = NAMES.iter().filter(|name| {
+        let value = members.get(*name);
+        value.is_some_and(|value| is_empty_list(value))
+    });
+    let lists: Vec<&&str> = lists.collect();
+    if lists.is_empty() {
+        return None;
     }
+    for name in lists {
+        members.insert(name, empty);
+    }
+    serde_json::to_string(&members).ok()
 }
 
 fn is_empty_list(value: &RawValue) -> bool {
